@@ -21,10 +21,11 @@ from typing import Any, Literal
 
 from adsum.catalog.bad_filter import BadFilter, TooCostly
 from adsum.catalog.filter_grammar import Chain, FilterMatch, FilterVerb, Not, Tree, parse_filter
-from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
+from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int
 from adsum.catalog.pattern import LITERAL_CHARACTER_NS, BadPattern, CostlyPattern, Pattern
 from adsum.catalog.work import TooMuchWork, Work
 from adsum.frozen import dataclass
+from adsum.quoting import quote
 
 WORK_NS_MAX = 15_000_000
 WORK_NS_PER_ITEM = 4_000

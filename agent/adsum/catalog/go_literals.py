@@ -1,8 +1,10 @@
-"""Go's spelling of values, which filter expressions inherit: strings, integers, truth, quotes in errors."""
+"""Go's spelling of values, which filter expressions inherit: strings, integers, truth."""
 
 from __future__ import annotations
 
 import re
+
+from adsum.quoting import quote
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 UNICODE_MAX = 0x10FFFF
@@ -15,7 +17,6 @@ PIECE = re.compile(
     r"|(?P<plain>[^\\\n]+)"
 )
 LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
-NAMED = {character: f"\\{letter}" for letter, character in LETTERS.items()}
 
 # An underscore may stand before any digit but a leading decimal one; 0x, 0o, 0b and a bare 0 choose the base.
 INTEGER = re.compile(
@@ -76,18 +77,3 @@ def _piece(match: re.Match[str]) -> bytes:
     if code > UNICODE_MAX:
         raise BadLiteral("invalid syntax")
     return (REPLACEMENT if code in SURROGATES else chr(code)).encode()
-
-
-def quote(text: str) -> str:
-    return '"' + "".join(map(_quoted, text)) + '"'
-
-
-def _quoted(character: str) -> str:
-    if character in NAMED:
-        return NAMED[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

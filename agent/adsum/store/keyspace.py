@@ -44,6 +44,7 @@ class Remains(NamedTuple):
 
 class DeletedTree(NamedTuple):
     keys: int
+    events: int  # none if the floor rose instead
     let_go: Sequence[object]  # of some hundred records each: to free a million at once takes 100 ms
 
 
@@ -116,27 +117,29 @@ class Keyspace:
             self._bury(key, self.remains_of(key).lock_index, fence, origin.revision)
         self._note(key, before, None, origin)
 
-    def delete_tree(self, prefix: bytes, origin: Origin) -> DeletedTree:
+    def delete_tree(
+        self, prefix: bytes, origin: Origin, events_max: int = EVENTS_OF_ONE_ENTRY_MAX
+    ) -> DeletedTree:
         """One event for each of its keys if the history could keep them at all, else the floor rises to here:
         whoever watches is told that it missed something."""
         end, revision = end_of(prefix), origin.revision
         blocks = self.table.cut(prefix, end)
         count = sum([len(block.keys) for block in blocks])
         if not count:
-            return DeletedTree(0, [])
+            return DeletedTree(0, 0, [])
         self.revision = revision
-        if count > min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max):
+        if count > min(events_max, self.history.bounds.changes_max):
             self.table_sum.cut(blocks)
             if any(block.fence for block in blocks):  # whoever acquires a key raises its fence
                 self.held.blocks_went()
-            return DeletedTree(count, [*blocks, *self._forget_up_to(revision, blocks)])
+            return DeletedTree(count, 0, [*blocks, *self._forget_up_to(revision, blocks)])
         for block in blocks:
             for key, record in zip(block.keys, block.entries, strict=True):
                 if record.lock_index or record.fence:
                     self._bury(key, record.lock_index, record.fence, revision)
                 self._note(key, record, None, origin)
         self.trees.add(prefix, revision)
-        return DeletedTree(count, blocks)
+        return DeletedTree(count, count, blocks)
 
     def settle(self) -> None:
         for change in self.history.put_out():

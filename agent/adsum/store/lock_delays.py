@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 from zlib import crc32
 
 PUT_OUT_MAX = 64  # with one entry
+MASK = 0xFFFFFFFF  # a checksum starts from 32 bits
 
 
 class LockDelays:
@@ -25,11 +26,13 @@ class LockDelays:
     def standing(self) -> tuple[int, int]:
         return len(self._until), self._sum
 
-    def start(self, key: bytes, until_ms: int) -> None:
-        self._take(key)
-        self._until[key] = until_ms
-        self._sum += _checksum(key, until_ms)
-        heappush(self.ends, (until_ms, key))
+    def start(self, keys: list[bytes], until_ms: int) -> None:
+        for key in keys:
+            if key in self._until:
+                self._take(key)
+            self._until[key] = until_ms
+            self._sum += crc32(key, until_ms & MASK)
+            heappush(self.ends, (until_ms, key))
 
     def left_ms(self, key: bytes, cluster_ms: int) -> int:
         return max(self._until.get(key, 0) - cluster_ms, 0)
@@ -49,15 +52,11 @@ class LockDelays:
     def load(self, delays: list[tuple[bytes, int]]) -> None:
         for key, until_ms in delays:
             self._until[key] = until_ms
-            self._sum += _checksum(key, until_ms)
+            self._sum += crc32(key, until_ms & MASK)
             self.ends.append((until_ms, key))
         heapify(self.ends)
 
     def _take(self, key: bytes) -> None:
         until_ms = self._until.pop(key, None)
         if until_ms is not None:
-            self._sum -= _checksum(key, until_ms)
-
-
-def _checksum(key: bytes, until_ms: int) -> int:
-    return crc32(key, until_ms & 0xFFFFFFFF)
+            self._sum -= crc32(key, until_ms & MASK)

@@ -52,10 +52,7 @@ def acquire(machine: StoreMachine, command: Acquire, request: StoreRequest, orig
         if machine.keys_held_by(command.session) >= HELD_KEYS_MAX:
             return machine.refused(HOLDS_TOO_MANY, space.revision)
     after = writes.acquired(
-        before=before,
-        remains=space.remains_of(key),
-        value=command.value,
-        flags=command.flags,
+        *(before, space.remains_of(key), command.value, command.flags),
         session=command.session,
         origin=origin,
         token=token,
@@ -101,16 +98,14 @@ def end(machine: StoreMachine, session: Session, cause: EndCause, evidence: str,
     until_ms = machine.cluster_ms + delay_ms_of(session)
     count = 0
     for space in machine.keyspaces:
-        held = space.held.of(session.id)
-        for key in held:
+        held = space.held.records_of(session.id)
+        for key, record in held:
             if session.behavior is SessionBehavior.DELETE:
                 space.delete(key, origin)
             else:
-                record = space.get(key)
-                assert record is not None, "it is held"
                 space.put(key, writes.freed(record, origin), origin)
-            if until_ms > machine.cluster_ms:
-                space.delays.start(key, until_ms)
+        if until_ms > machine.cluster_ms:
+            space.delays.start([key for key, _record in held], until_ms)
         space.held.forget(session.id)
         count += len(held)
     machine.sessions.end(EndedSession(session, cause, evidence, origin.revision, origin.wall_ms, count))

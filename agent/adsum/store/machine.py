@@ -17,7 +17,7 @@ from msgspec import DecodeError, Struct
 from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
 from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset, Term
-from adsum.store import key_commands, locks, session_commands
+from adsum.store import key_commands, locks, session_commands, transactions
 from adsum.store.commands import (
     CONSUL,
     Acquire,
@@ -29,6 +29,7 @@ from adsum.store.commands import (
     NoteRemaining,
     Put,
     Release,
+    RunTransaction,
     StoreRequest,
     decode_request,
 )
@@ -37,6 +38,7 @@ from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.results import RESULT_BYTES_MAX, ResultTable
 from adsum.store.sessions import SessionTable
 from adsum.store.snapshot import StoreState, pieces_of, state_from
+from adsum.transactions import Operation, TransactionAnswer
 
 KEYSPACES = ("consul",)  # by number, as in the log
 HISTORY_BOUNDS = HistoryBounds(changes_max=100_000, bytes_max=64 << 20)
@@ -54,6 +56,7 @@ HANDLERS: dict[type[Struct], Handler] = {
     **FIRST_HANDLERS,
     Acquire: locks.acquire,
     Release: locks.release,
+    RunTransaction: transactions.run,
     CreateSession: session_commands.create,
     EndSessions: session_commands.end,
     ExpireSessions: session_commands.expire,
@@ -160,6 +163,10 @@ class StoreMachine:
         if self.sessions.revision:
             told += self.sessions.standing()
         return HASH_FORMAT + zlib.crc32(repr(told).encode()).to_bytes(4, "big")
+
+    def read_transaction(self, operations: Sequence[Operation]) -> TransactionAnswer:
+        """One that changes nothing, without an entry."""
+        return transactions.read(self, operations)
 
     # Revisions.
 

@@ -40,7 +40,15 @@ class SessionKeys:
 
     def of(self, session: str) -> list[bytes]:
         """Ascending: a server that came by a snapshot has learned of them in another order."""
-        return [key for key in sorted(self._by_session.get(session, ())) if self._is_held(key, session)]
+        return [key for key, _record in self.records_of(session)]
+
+    def records_of(self, session: str) -> list[tuple[bytes, KeyRecord]]:
+        find = self._find
+        return [
+            (key, record)
+            for key in sorted(self._by_session.get(session, ()))
+            if (record := find(key)) is not None and record.lease == session
+        ]
 
     def forget(self, session: str) -> None:
         """It has ended, and let go of all that it held."""
@@ -57,9 +65,3 @@ class SessionKeys:
         for key, record in zip(keys, records, strict=True):
             if record.lease is not None:
                 self._by_session.setdefault(record.lease, {})[key] = None
-
-    # Inside.
-
-    def _is_held(self, key: bytes, session: str) -> bool:
-        record = self._find(key)
-        return record is not None and record.lease == session

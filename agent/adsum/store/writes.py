@@ -36,11 +36,11 @@ def written(
 
 
 def acquired(
-    *,
     before: KeyRecord | None,
     remains: Remains,
     value: bytes,
     flags: int,
+    *,
     session: str,
     origin: Origin,
     token: int | None,
