@@ -42,11 +42,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "servers": {"consensus", "logs", "net", "raft", "sessions", "storage", "store"},
     "process": {
         *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
-        *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "storage", "store"),
+        *(
+            "http",
+            "journal",
+            "logs",
+            "net",
+            "observe",
+            "peers",
+            "raft",
+            "servers",
+            "sessions",
+            "storage",
+            "store",
+        ),
     },
     "testing": {
-        *("agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "servers", "storage"),
-        "store",
+        *("agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "servers", "sessions"),
+        *("storage", "store"),
     },
     "cli": {"catalog", "config", "gossip", "net", "process", "testing"},
 }

@@ -1,4 +1,4 @@
-"""Sessions end by what is seen of nodes and checks now, with evidence (store-design 6)."""
+"""Sessions end by what is seen of nodes and checks now, with evidence."""
 
 from __future__ import annotations
 
@@ -208,12 +208,13 @@ def test_a_check_that_is_critical_when_another_takes_over_ends_them() -> None:
 
 
 def test_a_copy_from_before_the_session_says_nothing_until_it_has_caught_up() -> None:
+    """And nobody has to tell when that is."""
     leader = Leader(log_with(linked("s", "web"))).proven()
     is_critical(leader, version=39)
     leader.pass_to(60)
     assert leader.log.sessions == ["s"]
-    is_critical(leader, version=40)
-    leader.pass_to(60.1)
+    leader.sees.copies[WEB_KEY] = RecordsSeen(5, 40, is_complete=True)
+    leader.pass_to(61.1)
     assert leader.log.sessions == []
 
 

@@ -1,4 +1,4 @@
-"""Deadlines, renewals and what a change of the leader does to them (store-design 5)."""
+"""Deadlines, renewals and what a change of the leader does to them."""
 
 from __future__ import annotations
 

@@ -157,6 +157,7 @@ class _Builder:
             stabilization_time_ns=values.integer("autopilot.server_stabilization_time"),
             trailing_logs_max=values.count("autopilot.max_trailing_logs"),
             voters_min=values.count("autopilot.min_quorum"),
+            session_node_grace_ns=values.integer("session_node_grace"),
         )
 
     def _within(self, name: str, least: int, most: int) -> int:

@@ -122,6 +122,7 @@ class Consensus:
     stabilization_time_ns: int = 10 * SECOND  # how long a newcomer only learns
     trailing_logs_max: int = 250  # that it may lack when it gets its vote
     voters_min: int = 0  # so many stay, however many are dead
+    session_node_grace_ns: int = 10 * SECOND  # how long a node has failed before its sessions end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

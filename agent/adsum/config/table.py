@@ -166,6 +166,7 @@ default_query_time                             duration   300s         restart
 max_query_time                                 duration   600s         restart
 discovery_max_stale                            duration   0s           moot
 session_ttl_min                                duration   0s           restart
+session_node_grace                             duration   10s          restart
 adsum.allow_unsupported                        texts      []           restart
 """
 

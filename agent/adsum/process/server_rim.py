@@ -31,6 +31,7 @@ from adsum.observe.server_source import ServerSource
 from adsum.process.file_limit import ServerShares
 from adsum.process.leadership_log import LeadershipLog
 from adsum.process.node import AgentRim
+from adsum.process.seen_hosts import SeenHosts, tell_of_hosts
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
 from adsum.raft.types import NO_TERM, Configuration, Role, Turn, TurnCause
@@ -38,8 +39,10 @@ from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
-from adsum.servers.renewals import ProvenSessions, ServerRenewals
-from adsum.servers.server import ConsensusServer, open_server
+from adsum.servers.renewals import ServerRenewals
+from adsum.servers.server import ConsensusServer, loop_now, open_server
+from adsum.servers.session_rim import VERDICT, SessionRim
+from adsum.sessions.settings import KeeperSettings
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.log_jobs import StateUnreadable
@@ -116,6 +119,11 @@ class ServerRim:
         finally:
             self._folder.close()
 
+    async def keep_sessions(self) -> None:
+        """Until cancelled."""
+        tell_of_hosts(self._node.performers, self._sees, self.sessions.keeping)
+        await self.sessions.run()
+
     async def found_after(self, join_was_tried: trio.Event) -> None:
         """No cluster of its own before it has looked for one."""
         await join_was_tried.wait()
@@ -143,6 +151,7 @@ class ServerRim:
 
     def applied(self) -> None:
         self.keys.applied()
+        self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
         if self.server.driver.core.raft.replica.configuration is not self._configuration:
             self._tell()
@@ -152,6 +161,7 @@ class ServerRim:
         self._log.log(turned)
         self._turned = turned
         self._tell()
+        self.sessions.keeping.turned(turned)
 
     def doubted(self, doubted: StateDoubted) -> None:
         self.keys.doubted(doubted)
@@ -191,8 +201,21 @@ class ServerRim:
         node = self._node
         numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
         hold_s = server.settings.rpc_hold_timeout_s
-        keeper = ProvenSessions(server.submit, machine)
-        self.renewals = ServerRenewals(server, keeper, server.links, hold_s)
+        sees = SeenHosts(node.core.cluster, node.core.view)
+        self.sessions = SessionRim(
+            server.me.node,
+            machine,
+            sees,
+            lambda: server.driver,
+            server.links,
+            self._name_of,
+            loop_now,
+            KeeperSettings(self._config.consensus.session_node_grace_ns),
+            node.faults,
+        )
+        self._sees = sees
+        server.also_answers(VERDICT, self.sessions.answer_verdict)
+        self.renewals = ServerRenewals(server, self.sessions.keeping, server.links, hold_s)
         server.also_answers(forwarded.RENEW, self.renewals.answer)
         self.keys = ServerKeys(
             *(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all),

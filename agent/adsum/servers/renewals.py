@@ -14,7 +14,6 @@ import trio
 from msgspec import DecodeError
 
 from adsum import forwarded
-from adsum.consensus.commands import SubmitRead
 from adsum.consensus.errors import NoLeader, Unavailable
 from adsum.forwarded import RENEWALS_MAX, Renewed, RenewSessions
 from adsum.kv import KeyCause, KeyRefusal
@@ -23,7 +22,6 @@ from adsum.raft.types import MemberId
 from adsum.servers import wire
 from adsum.servers.requests import UNAVAILABLE, AsksLeader, OneAnswer
 from adsum.session import Session
-from adsum.store.machine import StoreMachine
 from adsum.store_requests import RenewAnswered
 
 GATHERING_S = 0.005
@@ -55,23 +53,6 @@ class RenewsSessions(Protocol):
         """Tried once."""
 
     def give_up(self, asked: object) -> None: ...
-
-
-class ProvenSessions:
-    """It `KeepsSessions`: as the state here has them once a quorum has confirmed that this server leads."""
-
-    def __init__(self, confirm: Callable[[SubmitRead], None], machine: StoreMachine) -> None:
-        self._confirm = confirm
-        self._machine = machine
-
-    def renew(self, ids: Sequence[str], answered: AllRenewed) -> None:
-        def confirmed(outcome: int | Exception) -> None:
-            if isinstance(outcome, Exception):
-                answered(Unavailable(str(outcome)))
-            else:
-                answered([self._machine.sessions.get(each) for each in ids])
-
-        self._confirm(SubmitRead(confirmed))
 
 
 class RenewsWithoutLeader:

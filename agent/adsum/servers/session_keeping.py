@@ -103,7 +103,8 @@ class SessionKeeping:
             self._report(SessionsApplied())
 
     def host_moved(self, who: NodeKey) -> None:
-        self._report(HostMoved(who))
+        if self.keeper.watches_nodes:
+            self._report(HostMoved(who))
 
     def tick(self) -> None:
         self._carry_out(self.keeper.tick(self._now()))

@@ -11,8 +11,10 @@ import trio
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder, Encoder
 
+from adsum.consensus.commands import ProposalUrgency
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.errors import NoCluster
+from adsum.logs.faults import Faults
 from adsum.net.calls import CallError
 from adsum.now import SECOND, Now
 from adsum.raft.types import Term
@@ -27,6 +29,7 @@ from adsum.store.machine import StoreMachine
 
 VERDICT = "session.verdict"
 NODE_ID_BYTES = 16
+FAULTY_TICK_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
 
 
 class VerdictTold(Struct, frozen=True, array_like=True):
@@ -52,12 +55,14 @@ class SessionRim:
         name_of: Callable[[str], str],
         now: Callable[[], Now],
         settings: KeeperSettings,
+        faults: Faults,
     ) -> None:
         self.name_of = name_of
         self._driver = driver
         self._sees = sees
         self._asks = asks
         self._now = now
+        self._faults = faults
         self._nursery: trio.Nursery | None = None
         self._woken = trio.Event()
         self.keeping = SessionKeeping(me, machine, sees, self, now, settings)
@@ -68,7 +73,11 @@ class SessionRim:
             task_status.started()
             while True:
                 self._woken = trio.Event()
-                self.keeping.tick()
+                try:
+                    self.keeping.tick()
+                except Exception as error:
+                    self._faults.dropped("tick", error)
+                    await trio.sleep(FAULTY_TICK_PAUSE_S)
                 due_ns = self.keeping.deadline()
                 due_s = math.inf
                 if due_ns is not None:
@@ -91,7 +100,7 @@ class SessionRim:
         return driver.core if driver is not None else None
 
     def propose(self, data: bytes, answered: Callable[[bytes | Exception], None], term: int) -> None:
-        self._running().propose(data, answered, term=Term(term))
+        self._running().propose(data, answered, term=Term(term), urgency=ProposalUrgency.SESSION)
 
     def read(self, answered: Callable[[int | Exception], None]) -> None:
         self._running().read(answered)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from adsum.session import EndCause, Session
+from adsum.session import EndCause, EndedSession, Session
 from adsum.sessions.sees import CheckSeen, HostVerdict, NodeKey, RecordsSeen, SeesHosts
 
 SERF_HEALTH = "serfHealth"
@@ -56,6 +56,15 @@ def judged(
         else:
             doubt = WeakEvidence.MISSING_ANEW
     return doubt
+
+
+def told(session: Session, ended: EndedSession) -> str:
+    """For the log."""
+    of_node = f" of node {session.node}" if session.node else ""
+    name = f" ({session.name})" if session.name else ""
+    cause = ended.cause.name.lower().replace("_", " ")
+    why = f"{cause}; {ended.evidence}" if ended.evidence else cause
+    return f"session {session.id}{of_node}{name} ended, with {ended.keys} keys: {why}"
 
 
 def _holds_what_was_seen(records: RecordsSeen, session: Session) -> bool:

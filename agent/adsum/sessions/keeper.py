@@ -25,15 +25,15 @@ from typing import NamedTuple, TypeAlias
 
 from adsum.allowance import Allowance
 from adsum.effects import LogLine, Severity
-from adsum.frozen import dataclass as frozen_dataclass
+from adsum.frozen import dataclass
 from adsum.kv import KeyCause, KeyRefusal
-from adsum.mutable import dataclass
 from adsum.now import Now
 from adsum.session import Session
+from adsum.sessions.counters import KeeperCounters
 from adsum.sessions.deadlines import Deadlines
 from adsum.sessions.effects import AnswerRenewals, AskVerdict, ConfirmLeadership, KeeperEffect, ProposeInTerm
 from adsum.sessions.failures import NodeFailures
-from adsum.sessions.judging import Ending, WeakEvidence, judged
+from adsum.sessions.judging import Ending, WeakEvidence, judged, told
 from adsum.sessions.kept import KeptSessions
 from adsum.sessions.renewals import RenewalBatch, Renewals
 from adsum.sessions.reports import (
@@ -47,6 +47,7 @@ from adsum.sessions.reports import (
 )
 from adsum.sessions.sees import HostSeen, HostVerdict, KeepsTime, NodeKey, SeesHosts, node_of
 from adsum.sessions.settings import (
+    BEHIND_LOOK_NS,
     ENTRIES_UNDER_WAY_MAX,
     KEEPER_SETTINGS,
     KEYS_PER_ENTRY_MAX,
@@ -66,27 +67,12 @@ NO_LONGER_LEADS = "this server does not lead, or not any more"
 TOO_MANY = "too many renewals of sessions wait for this leader"
 
 
-@frozen_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RenewThese:
     """Answered once, with `AnswerRenewals`."""
 
     ids: Sequence[str]
     token: object
-
-
-@dataclass(slots=True)
-class KeeperCounters:
-    renewed: int = 0
-    not_found: int = 0  # renewals of what is gone
-    refused: int = 0  # renewals, for want of leadership
-    refused_full: int = 0  # renewals, for want of room
-    expiries: int = 0  # entries with sessions that nobody renewed
-    invalidations: int = 0  # entries with sessions of which a node or check failed
-    notes: int = 0  # entries with what is left of long sessions
-    notes_taken_back: int = 0  # entries, for renewals
-    verdicts_asked: int = 0
-    verdicts_unlike: int = 0  # the other server did not say the same, or nothing
-    lines_dropped: int = 0  # of the log, about ends
 
 
 LeadersCommand: TypeAlias = EndSessions | ExpireSessions | NoteRemaining
@@ -134,6 +120,8 @@ class SessionKeeper:
         self._watching = SessionsByNode(self._sees)
         self._failures = self._new_failures()
         self._missing: Timers[str] = Timers()  # sessions whose check is not published any more
+        self._behind: dict[NodeKey, None] = {}  # nodes whose newer records may end a session
+        self._behind_ns = 0  # when they are looked at again
         self._to_look: dict[str, None] = {}
         self._to_end: dict[str, bool] = {}  # and whether a check has been missing for long
         self._leaving: dict[str, None] = {}  # whose end is under way
@@ -148,6 +136,15 @@ class SessionKeeper:
         self._asked: dict[int, tuple[NodeKey, str]] = {}
 
     # To look at.
+
+    @property
+    def is_proven(self) -> bool:
+        """That it leads, at least once in its term: from then on it keeps sessions."""
+        return self._is_proven
+
+    @property
+    def watches_nodes(self) -> bool:
+        return bool(self._watching.nodes)
 
     @property
     def with_ttl(self) -> int:
@@ -217,6 +214,8 @@ class SessionKeeper:
             wanted += [each for each in timers if each is not None]
             if self._deadlines.long:
                 wanted.append(self._note_ns)
+            if self._behind:
+                wanted.append(self._behind_ns)
             if self._to_end or self._renewals.noted:
                 wanted.append(max(self._retry_ns, self._now_ns + UNTRUSTED_LOOK_NS))
             if self._deadlines.due:
@@ -320,6 +319,13 @@ class SessionKeeper:
 
     def _look(self) -> None:
         self._deadlines.pass_to(self._now_ns)
+        if self._behind and self._now_ns >= self._behind_ns:
+            self._behind_ns = self._now_ns + BEHIND_LOOK_NS
+            behind, self._behind = self._behind, {}
+            for who in behind:
+                self._host_moved(who)
+                if who in self._watching.nodes and self._watching.nodes[who].behind:
+                    self._behind[who] = None
         for session_id in self._missing.take_due(self._now_ns):
             self._to_end[session_id] = True
         for session_id in [each for _place, each in zip(range(LOOKS_PER_TICK), self._to_look, strict=False)]:
@@ -346,6 +352,7 @@ class SessionKeeper:
         found = judged(session, who, self._sees, failure, is_long_missing=is_long_missing)
         if found is WeakEvidence.BEHIND:
             self._watching.nodes[who].behind[session.id] = None
+            self._behind[who] = None
         if found is not WeakEvidence.MISSING_ANEW:
             self._missing.cancel(session.id)
         elif session.id not in self._missing:
@@ -366,11 +373,7 @@ class SessionKeeper:
         if ended is None or not self._lines.take(self._now_ns):
             self.counters.lines_dropped += 1
             return
-        what = f"session {session_id} of node {session.node}" if session.node else f"session {session_id}"
-        name = f" ({session.name})" if session.name else ""
-        why = f"{ended.cause.name.lower().replace('_', ' ')}; {ended.evidence}".removesuffix("; ")
-        sentence = f"{what}{name} ended, with {ended.keys} keys: {why}"
-        self._effects.append(LogLine(Severity.INFO, sentence))
+        self._effects.append(LogLine(Severity.INFO, told(session, ended)))
 
     # Nodes that failed.
 

@@ -19,6 +19,7 @@ RENEWALS_WAITING_MAX = 200_000
 RETRY_NS = SECOND  # of what the log did not take
 UNTRUSTED_LOOK_NS = 50 * MILLISECOND  # until time is trusted again
 FAILURE_LOOK_NS = SECOND
+BEHIND_LOOK_NS = SECOND  # whether the records of a node have caught up
 VERDICTS_ASKED_MAX = 16  # at once
 
 
