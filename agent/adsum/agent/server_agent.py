@@ -40,20 +40,28 @@ from adsum.frozen import dataclass
 from adsum.now import Now
 from adsum.raft.errors import RaftRefused
 from adsum.raft.messages import Message as RaftMessage
+from adsum.raft.types import Term
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(AnsweredWith[bytes]):
-    """Answered with what the state machine said. With a dedup key it is tried again where that is safe."""
+    """Answered with what the state machine said. With a dedup key it is tried again where that is safe; with
+    a term it is for this server only, and if it leads exactly that one."""
 
     data: bytes
     dedup: DedupKey | None = None
+    term: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsistentRead(AnsweredWith[int]):
     """Done when the state machine here holds all that was acknowledged before; answered with the index up to
     which the leader was confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersRead(AnsweredWith[int]):
+    """As a consistent read, of this server only, and if it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +99,16 @@ class ConsensusPart:
     def __init__(self, core: ConsensusCore) -> None:
         self.core = core
 
-    def command(self, now: Now, request: int, command: Proposal | ConsistentRead) -> list[ServerEffect]:
-        if isinstance(command, Proposal):
-            return self._try(now, SubmitProposal(command.data, request, command.dedup))
-        return self._try(now, SubmitRead(request))
+    def command(
+        self, now: Now, request: int, command: Proposal | ConsistentRead | LeadersRead
+    ) -> list[ServerEffect]:
+        if isinstance(command, LeadersRead):
+            return self._try(now, ConfirmRead(request))
+        if isinstance(command, ConsistentRead):
+            return self._try(now, SubmitRead(request))
+        if command.term is not None:
+            return self._try(now, Propose(command.data, request, command.dedup, command.term))
+        return self._try(now, SubmitProposal(command.data, request, command.dedup))
 
     def receive(self, now: Now, message: ConsensusMessage) -> list[ServerEffect]:
         if isinstance(message, RaftMessage):
@@ -136,7 +150,7 @@ class ServerAgent:
         return self.agent.recall(now, copy)
 
     def command(self, now: Now, request: int, command: AnyCommand) -> Sequence[ServerEffect]:
-        if isinstance(command, Proposal | ConsistentRead):
+        if isinstance(command, Proposal | ConsistentRead | LeadersRead):
             return self.consensus.command(now, request, command)
         return self.agent.command(now, request, command)
 
