@@ -22,6 +22,7 @@ from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.waiting import Answers, Proposals
 from adsum.now import Now
 from adsum.raft import ballot, leader, quorum
+from adsum.raft.ballot import Ballot
 from adsum.raft.batch import Batch
 from adsum.raft.changer import ConfigurationChange, decode_configuration
 from adsum.raft.core import RaftCore
@@ -59,6 +60,16 @@ Mutation = Callable[[pytest.MonkeyPatch], None]
 def votes_leave_before_the_disk(patch: pytest.MonkeyPatch) -> None:
     """B6: a vote that a crash forgets is given twice."""
     patch.setattr(Replica, "send_after_store", _hurried(VoteReply))
+
+
+def votes_of_others_are_enough(patch: pytest.MonkeyPatch) -> None:
+    """B6: who leads a term without its own disk forgets that, and leads it a second time with another log."""
+
+    def count(self: Ballot, replica: Replica, voter: MemberId, *, is_granted: bool) -> quorum.VoteOutcome:
+        self.votes.setdefault(voter, is_granted)
+        return quorum.tally(replica.configuration, self.votes)
+
+    patch.setattr(Ballot, "count", count)
 
 
 def acknowledgements_leave_before_the_disk(patch: pytest.MonkeyPatch) -> None:

@@ -193,6 +193,22 @@ def test_b6_a_candidates_own_vote_counts_when_it_is_on_disk() -> None:
     assert role(server) is Role.LEADER
 
 
+def test_b6_nobody_leads_a_term_that_its_own_disk_does_not_know_however_many_votes_it_has() -> None:
+    """It would forget, be given the same votes after its start, and write another log into the same term."""
+    server = core()
+    server.campaign()
+    drained(server)
+    server.step(vote(B, 2, is_prevote=True))
+    batch = server.ready()
+    assert batch is not None
+    assert batch.hard_state == HardState(Term(2), A, 1)
+    server.step(vote(B, 2))
+    server.step(vote(C, 2))
+    assert role(server) is Role.CANDIDATE
+    server.stored(batch.ticket)
+    assert role(server) is Role.LEADER
+
+
 def test_one_vote_a_term() -> None:
     server = core(Restored(HardState(Term(2), B, 1), bootstrap(Configuration((A, B, C)))))
     server.step(vote_request(2, (9, 2)))

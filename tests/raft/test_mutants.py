@@ -18,6 +18,7 @@ from tests.raft.mutants import Mutation
 CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.votes_leave_before_the_disk, "power_loss campaign slow_disk", 0, 50),
     (mutants.votes_are_stored_without_the_candidate, "power_loss campaign", 0, 10),
+    (mutants.votes_of_others_are_enough, "stall_disk crash_leader campaign", 0, 60),
     (mutants.acknowledgements_leave_before_the_disk, "power_loss slow_disk", 45, 60),
     (mutants.own_disk_is_not_waited_for, "crash_leader slow_disk stall_disk", 15, 50),
     (mutants.old_terms_are_committed_by_counting, "crash split slow_disk", 0, 20),
@@ -68,7 +69,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
         200,
     ),
     (mutants.entries_are_applied_before_the_state_was_read, "leave_behind", 0, 10),
-    (mutants.overtaken_states_count, "leave_behind stall_disk", 100, 60),
+    (mutants.overtaken_states_count, "leave_behind stall_disk", 165, 60),
     (mutants.rot_is_taken_for_a_torn_batch, "rot bad_sector crash", 0, 40),
     (mutants.a_server_that_forgot_keeps_its_name, "rot bad_sector crash", 0, 15),
     (mutants.old_segments_are_used_again_as_they_are, "compact flicker full_disk", 0, 10),

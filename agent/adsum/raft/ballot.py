@@ -24,8 +24,12 @@ class Ballot:
     votes: dict[MemberId, bool] = field(default_factory=dict)
 
     def count(self, replica: Replica, voter: MemberId, *, is_granted: bool) -> VoteOutcome:
+        """Nobody is elected before its own disk knows: it could forget that it led this term, be given the
+        same votes again, and lead it a second time with another log."""
         self.votes.setdefault(voter, is_granted)  # the first word holds; a repeated one changes nothing
-        return tally(replica.configuration, self.votes)
+        outcome = tally(replica.configuration, self.votes)
+        is_stored = self.is_prevote or replica.me in self.votes
+        return VoteOutcome.PENDING if outcome is VoteOutcome.WON and not is_stored else outcome
 
     def granted(self) -> list[MemberId]:
         return [voter for voter, is_granted in self.votes.items() if is_granted]

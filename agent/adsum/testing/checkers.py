@@ -67,6 +67,8 @@ class Invariants:
         replica = server.raft.replica
         promised = self.promised.get(server.me, 0)
         demand(replica.term >= promised, f"{server.me} forgot that it was in term {promised}")
+        led = max((term for term, leader in self.leaders.items() if leader == server.me), default=0)
+        demand(replica.term >= led, f"{server.me} forgot that it led term {led}")
         index, term = self.durable.get(server.me, (0, None))
         is_there = replica.log.last_index >= index and replica.log.term_at(index) in (None, term)
         demand(is_there or term is None, f"{server.me} forgot {index}@{term}, which was on its disk")
