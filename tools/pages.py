@@ -17,6 +17,7 @@ from adsum.observe.consul_server_metrics import CONSUL_SERVERS
 from adsum.observe.forward_metrics import FORWARDING
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Series
+from adsum.observe.session_metrics import SESSIONS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -34,7 +35,7 @@ def written() -> dict[str, str]:
     every = {
         "table": ADSUM,
         "clients": FORWARDING,
-        "servers": CONSENSUS,
+        "servers": (*CONSENSUS, *SESSIONS),
         "consul": CONSUL,
         "consul-servers": CONSUL_SERVERS,
     }

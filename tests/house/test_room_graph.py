@@ -37,24 +37,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": {"agent", "catalog", "config", "dns", "gossip", "http", "journal", "logs", "net", "peers"},
     "observe": {
         *("agent", "api", "catalog", "config", "consensus", "dns_server", "gossip", "health_checks", "http"),
-        *("logs", "net", "peers", "raft", "servers", "storage", "store"),
+        *("logs", "net", "peers", "raft", "servers", "sessions", "storage", "store"),
     },
     "servers": {"consensus", "logs", "net", "raft", "sessions", "storage", "store"},
     "process": {
         *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
-        *(
-            "http",
-            "journal",
-            "logs",
-            "net",
-            "observe",
-            "peers",
-            "raft",
-            "servers",
-            "sessions",
-            "storage",
-            "store",
-        ),
+        *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "sessions"),
+        *("storage", "store"),
     },
     "testing": {
         *("agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "servers", "sessions"),

@@ -22,11 +22,14 @@ from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.driver import Driver, NobodyFollows
 from adsum.servers.links import LinkCounters
+from adsum.sessions.keeper import SessionKeeper
+from adsum.sessions.kept import KeptSessions
 from adsum.storage import log_jobs
 from adsum.storage.log_jobs import DiskJob
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import open_log
 from tests.api.memory_keys import InstantConsensus
+from tests.sessions.support import Clock, SeenHosts
 
 LEARNER = MemberId("n2", "log")
 STAMP = MessageStamp("here", 0)
@@ -56,6 +59,8 @@ class LeadingServer:
         self.keys = InstantConsensus()
         self.agents = AgentCalls(AgentQuestions(self.keys, self.keys.keys, lambda: 0.0), Nobody())
         self.agent_places = PlaceCounters()
+        kept = KeptSessions(self.keys.machine)
+        self.sessions = SessionKeeper("n1", kept, SeenHosts(), Clock(), lambda: ["n1"], str.upper)
         opened = open_log(
             MemoryFolder(),
             node="n1",
@@ -87,6 +92,7 @@ class LeadingServer:
             log=self.log,
             machine=self.keys.machine,
             keys=self.keys.keys,
+            sessions=self.sessions,
             links=LinkCounters(),
             carrying=CarryCounters(),
             agents=self.agents,
@@ -122,6 +128,7 @@ def not_of_a_cluster_yet() -> ServerSource:
         log=server.log,
         machine=server.keys.machine,
         keys=server.keys.keys,
+        sessions=server.sessions,
         links=LinkCounters(),
         carrying=CarryCounters(),
         agents=server.agents,

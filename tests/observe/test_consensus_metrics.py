@@ -17,12 +17,14 @@ from adsum.observe.consul_server_metrics import CONSUL_SERVERS
 from adsum.observe.exposition import Exposition
 from adsum.observe.series import SeriesKind
 from adsum.observe.server_source import ServerSource
+from adsum.observe.session_metrics import SESSIONS
 from adsum.raft.errors import TooLarge
 from adsum.servers.stages import WriteStage
 from tests.api.agents import FakeAgent
 from tests.observe.readings import samples
 from tests.observe.servers import LeadingServer, not_of_a_cluster_yet
 from tests.observe.support import sources
+from tests.sessions.support import Leader, Log, session
 
 LEADER_ONLY = {
     "adsum_raft_failure_tolerance",
@@ -61,7 +63,7 @@ def names_of(server: ServerSource) -> set[str]:
 
 def test_a_server_shows_all_of_it_from_the_first_scrape_also_before_there_is_a_cluster() -> None:
     names = names_of(not_of_a_cluster_yet())
-    for series in CONSENSUS:
+    for series in (*CONSENSUS, *SESSIONS):
         name = f"{series.name}_bucket" if series.kind is SeriesKind.HISTOGRAM else series.name
         assert name in names or name in LEADER_ONLY
     for series in CONSUL_SERVERS:
@@ -236,3 +238,27 @@ def test_consuls_json_counts_what_it_times() -> None:
     told = exposition.consul()
     assert {"Name": "consul.raft.applied_index", "Value": 2, "Labels": {}} in told["Gauges"]  # type: ignore[operator]
     assert "consul.kvs.apply" in str(told["Counters"])
+
+
+# Sessions.
+
+
+def test_sessions_and_how_they_end_and_what_the_leader_does_for_them() -> None:
+    server = LeadingServer()
+    log = Log(server.keys.machine)
+    log.create(session("a"), session("b"))
+    leader = Leader(log, keeper=server.sessions).proven()
+    leader.renewed("a", "gone")
+    leader.pass_to(1)
+    read = shown(server.source)
+    assert read["adsum_sessions"] == read["adsum_sessions_with_ttl"] == read["consul_session_ttl_active"] == 2
+    assert read["consul_session_apply_count"] == 2
+    assert read['adsum_session_renewals_total{what="renewed"}'] == read["consul_session_renew_count"] == 1
+    assert read['adsum_session_renewals_total{what="not_found"}'] == 1
+    leader.pass_to(30)
+    read = shown(server.source)
+    assert read['adsum_sessions_ended_total{cause="expired"}'] == 2
+    assert read['adsum_sessions_ended_total{cause="node_failed"}'] == 0
+    assert read["consul_session_ttl_invalidate_count"] == 2
+    assert read['adsum_session_entries_total{what="expiries"}'] == 1
+    assert read["adsum_sessions"] == read["adsum_sessions_with_ttl"] == 0

@@ -75,8 +75,8 @@ class Clock:
 class Log:
     """What is committed, applied to one store."""
 
-    def __init__(self) -> None:
-        self.machine = StoreMachine()
+    def __init__(self, machine: StoreMachine | None = None) -> None:
+        self.machine = machine or StoreMachine()
 
     def apply(self, command: StoreCommand, term: int) -> bytes:
         data = encode_request(StoreRequest(command, 0))
@@ -113,6 +113,7 @@ class Leader:
         voters: tuple[str, ...] = (A, B, C),
         term: int = 1,
         at: float = 0,
+        keeper: SessionKeeper | None = None,
     ) -> None:
         self.log = log
         self.sees = sees or SeenHosts()
@@ -120,7 +121,7 @@ class Leader:
         self.at = at
         self.term = term
         kept = KeptSessions(log.machine)
-        self.keeper = SessionKeeper(me, kept, self.sees, self.clock, lambda: voters, str.upper)
+        self.keeper = keeper or SessionKeeper(me, kept, self.sees, self.clock, lambda: voters, str.upper)
         self.told: list[KeeperEffect] = []  # what it wanted as soon as it led
         self.report(LeadershipTurned(term))
 

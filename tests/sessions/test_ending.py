@@ -172,7 +172,9 @@ def test_of_a_node_that_nobody_knows_nothing_follows() -> None:
 
 
 def test_a_session_without_a_node_is_judged_by_nobody() -> None:
-    leader = Leader(log_with(session(node="", node_id=b"", ttl="", ttl_ms=0))).proven()
+    log = Log()
+    log.machine.sessions.create(session(node="", node_id=b"", ttl="", ttl_ms=0), 1)
+    leader = Leader(log).proven()
     assert leader.pass_to(100) == []
     assert leader.sees.looks == 0
 

@@ -20,6 +20,8 @@ from adsum.observe.series import Sources, SpreadReading, counter, gauge, table, 
 from adsum.raft.types import Role
 from adsum.servers.driver import SNAPSHOT_EDGES_S, Driver
 from adsum.servers.stages import EDGES_S, WriteStage
+from adsum.session import EndCause
+from adsum.store.commands import CreateSession, EndSessions
 
 NO_WRITE, NO_SNAPSHOT = no_histogram(EDGES_S), no_histogram(SNAPSHOT_EDGES_S)
 
@@ -34,6 +36,11 @@ def _voters(driver: Driver) -> int:
 
 def _kvs_applied(sources: Sources) -> int:
     return sum(map(sum, sources.consensus.machine.writes.values()))
+
+
+def _sessions_applied(sources: Sources) -> int:
+    writes = sources.consensus.machine.writes
+    return sum(sum(writes[command]) for command in (CreateSession, EndSessions))
 
 
 CONSUL_SERVERS = table(
@@ -69,6 +76,14 @@ CONSUL_SERVERS = table(
     timer("kvs.apply", driven(lambda d: histogram_of(d.stages.whole), NO_WRITE)),
     "Writes of keys run on the copy here.",
     timer("fsm.kvs", _kvs_applied),
+    "Sessions created, and ended by clients or by the leader, on the copy here.",
+    timer("session.apply", _sessions_applied),
+    "Renewals that this server did as leader.",
+    timer("session.renew", lambda s: s.consensus.sessions.counters.renewed),
+    "Sessions whose TTL this server counts, as their leader.",
+    gauge("session_ttl.active", lambda s: s.consensus.sessions.with_ttl),
+    "Sessions that nobody renewed.",
+    timer("session_ttl.invalidate", lambda s: s.consensus.machine.sessions.ends[EndCause.EXPIRED]),
     "Keys in the store.",
     gauge("state.kv_entries", lambda s: len(space_of(s).table)),
     "1 while the leader hears every member of consensus; told by the leader only.",

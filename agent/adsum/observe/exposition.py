@@ -82,8 +82,9 @@ class Exposition:
         self._own = ADSUM
         if self._sources.server is not None:
             from adsum.observe.consensus_metrics import CONSENSUS
+            from adsum.observe.session_metrics import SESSIONS
 
-            self._own = (*ADSUM, *CONSENSUS)
+            self._own = (*ADSUM, *CONSENSUS, *SESSIONS)
         elif self._sources.forwarding is not None:
             from adsum.observe.forward_metrics import FORWARDING
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a client loads none of these
     from adsum.servers.driver import Driver
     from adsum.servers.keys import ServerKeys
     from adsum.servers.links import LinkCounters
+    from adsum.sessions.keeper import SessionKeeper
     from adsum.storage.raft_log import RaftLog
     from adsum.store.machine import StoreMachine
 
@@ -24,6 +25,7 @@ class ServerSource:
     log: RaftLog
     machine: StoreMachine
     keys: ServerKeys
+    sessions: SessionKeeper
     links: LinkCounters
     carrying: CarryCounters
     agents: AgentCalls

@@ -103,6 +103,7 @@ class ServerRim:
             log=self.server.log,
             machine=machine,
             keys=self.keys,
+            sessions=self.sessions.keeping.keeper,
             agents=self.agent_calls,
             agent_places=self.server.streams.counters.agents,
             links=self.server.links.counters,

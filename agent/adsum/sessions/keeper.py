@@ -147,6 +147,10 @@ class SessionKeeper:
         return bool(self._watching.nodes)
 
     @property
+    def renewals_waiting(self) -> int:
+        return self._renewals.waiting
+
+    @property
     def with_ttl(self) -> int:
         """Sessions whose time this leader counts; 0 on others."""
         return len(self._deadlines)
