@@ -77,6 +77,7 @@ class SessionClient:
     def _go_on(self, session: Session, until_ns: int) -> None:
         world, random = self.world, self.random
         if world.now_ns >= until_ns or (world.is_over and session.ttl_ms != TTLS_MS[0]):
+            self._renew_at_the_last_moment(session)
             world.call(world.now_ns + random.randrange(20 * SECOND), self._begin)
             return
         if session.ttl_ms:
@@ -88,6 +89,18 @@ class SessionClient:
                     world.call(world.now_ns + delay_ns, partial(world.renew, index, session.id))
         pause_ns = (session.ttl_ms or 2_000) * MILLISECOND // 3
         world.call(world.now_ns + pause_ns, lambda: self._go_on(session, until_ns))
+
+    def _renew_at_the_last_moment(self, session: Session) -> None:
+        """Before it ends, while that is under way, and after it."""
+        world, fate = self.world, self.world.fates[session.id]
+        if not session.ttl_ms or fate.acknowledged_ns < 0 or self.random.random() < 0.5:
+            return
+        due_ns = fate.acknowledged_ns + 2 * session.ttl_ms * MILLISECOND
+        for step in range(-2, 20):
+            at_ns = due_ns + step * MILLISECOND
+            if at_ns > world.now_ns:
+                for index in range(SERVERS):
+                    world.call(at_ns, partial(world.renew, index, session.id))
 
 
 class Weather:
