@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 from hypothesis import given, settings
@@ -78,6 +79,33 @@ def test_keys_are_judged_apart_and_one_refuted_key_is_enough() -> None:
 def test_without_steps_there_is_no_verdict() -> None:
     crowd = [put(str(number), 1, 100) for number in range(12)] + [got("nobody's", 1, 100)]
     assert verdict(crowd, steps_max=1000) is HistoryVerdict.UNDECIDED
+
+
+def test_a_long_history_takes_no_longer_than_it_is_long_where_servers_told_the_order() -> None:
+    """Of thirty writes that nobody answered each may have been done at any time since."""
+    told = [replace(put(str(number), number), index=2 * number) for number in range(1, 31)]
+    told += [
+        replace(got(str(number), 100 + number, 100 + number), index=2 * number) for number in range(1, 31)
+    ]
+    assert verdict(told, steps_max=200) is HistoryVerdict.LINEARIZABLE
+    not_told = [replace(operation, index=0) for operation in told]
+    assert verdict(not_told, steps_max=200) is HistoryVerdict.UNDECIDED
+
+
+def test_an_order_that_servers_made_up_is_not_believed() -> None:
+    stale = [put("a", 1, 2), put("b", 3, 4), got("a", 5, 6)]
+    history = [replace(each, index=index) for each, index in zip(stale, (1, 3, 2), strict=True)]
+    assert verdict(history) is HistoryVerdict.IMPOSSIBLE
+
+
+def test_what_is_removed_as_it_was_read_may_be_gone_already() -> None:
+    def removed(answer: str) -> Operation:
+        return Operation(0, ClientCall("remove", "k", "", "a"), 3, 4, answer)
+
+    assert verdict([put("a", 1, 2), removed("yes"), got("", 5, 6)]) is HistoryVerdict.LINEARIZABLE
+    assert verdict([removed("yes")]) is HistoryVerdict.LINEARIZABLE
+    assert verdict([put("b", 1, 2), removed("yes")]) is HistoryVerdict.IMPOSSIBLE
+    assert verdict([put("b", 1, 2), removed("no")]) is HistoryVerdict.LINEARIZABLE
 
 
 def by_trying_all(history: list[Operation]) -> bool:

@@ -3,7 +3,10 @@
 The search of Wing and Gong as Lowe improved it: take operations one by one in an order that respects who
 ended before whom began, undo when stuck, and never look twice at the same pair of (operations taken,
 value). Keys are independent of each other, so each is searched alone: that is what keeps an exponential
-search small. A budget of steps ends it all the same, and then the verdict is that there is none.
+search small. Of those that could be next the one with the lowest `index` is tried first: where the servers
+say in which order they did things, and it is true, the search walks straight to its end, however long the
+history is. It believes nothing of it. A budget of steps ends it all the same, and then the verdict is that
+there is none.
 
 An operation whose outcome nobody knows ends at infinity and may have had any answer. One that certainly never
 happened must be left out by the caller.
@@ -34,7 +37,7 @@ class Operation:
     invoked_ns: int
     returned_ns: int = NEVER
     answer: str | None = None  # None: nobody knows
-    index: int = 0  # of its entry, or the one a read was served at; for the witness, not for the search
+    index: int = 0  # of its entry, or the one a read was served at; the search tries the lowest first
     term: int = 0
     sequence: int = 0  # the same for every try; 0 for what is tried once
 
@@ -56,7 +59,7 @@ def after(value: str, operation: Operation) -> str | None:
     call = operation.call
     if call.verb == "get":
         return value if operation.answer in (None, value) else None
-    is_met = call.verb == "set" or value == call.expected
+    is_met = call.verb == "set" or value == call.expected or (call.verb == "remove" and not value)
     if operation.answer not in (None, "yes" if is_met else "no"):
         return None
     return call.value if is_met else value
@@ -82,31 +85,44 @@ class _Search:
     def run(self, steps_max: int) -> HistoryVerdict:
         value, taken = "", 0
         seen = {(taken, value)}
-        undo: list[tuple[int, str]] = []
-        event = self.next[0]
+        undo: list[tuple[int, str, list[int]]] = []
+        untried = self._possible()
         for _ in range(steps_max):
             if not self.next[0]:
                 return HistoryVerdict.LINEARIZABLE
-            if event % 2:  # a call: could it be next?
+            if untried:
+                event = untried.pop()
                 number = event // 2
                 new_value = after(value, self.operations[number])
                 state = (taken | 1 << number, new_value or "")
                 if new_value is not None and state not in seen:
                     seen.add(state)
-                    undo.append((event, value))
+                    undo.append((event, value, untried))
                     taken, value = state
                     self._lift(event)
-                    event = self.next[0]
-                else:
-                    event = self.next[event]
-            elif not undo:  # a return of what could not be taken in time
+                    untried = self._possible()
+            elif not undo:
                 return HistoryVerdict.IMPOSSIBLE
             else:
-                event, value = undo.pop()
+                event, value, untried = undo.pop()
                 taken ^= 1 << event // 2
                 self._put_back(event)
-                event = self.next[event]
         return HistoryVerdict.UNDECIDED
+
+    def _possible(self) -> list[int]:
+        """Calls before the first return: any of them may be next. The likeliest is the last."""
+        calls: list[int] = []
+        event = self.next[0]
+        while event % 2:
+            calls.append(event)
+            event = self.next[event]
+        calls.sort(key=self._likeliest)
+        calls.reverse()
+        return calls
+
+    def _likeliest(self, call: int) -> tuple[int, bool]:
+        operation = self.operations[call // 2]
+        return operation.index, operation.call.verb == "get"
 
     def _lift(self, call: int) -> None:
         for event in (call, call + 1):

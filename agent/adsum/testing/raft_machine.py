@@ -18,7 +18,7 @@ from adsum.raft.types import Entry, EntryKind
 class ClientCall(NamedTuple):
     """What a client asks. `expected` makes a write conditional."""
 
-    verb: str  # "set", "cas" or "get"
+    verb: str  # "set", "cas", "get"; or "remove", a cas that is also met where there is nothing
     key: str
     value: str = ""
     expected: str = ""
