@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from adsum.testing import founding_swarm
-from adsum.testing.fault_table import FaultTable, Met, told_table
+from adsum.testing import founding_swarm, judged_request, key_nemesis
+from adsum.testing.fault_table import FaultTable, Met, never_met, told_table
 from adsum.testing.raft_nemesis import DISK_KINDS, KINDS, OPERATIONS
 
 
@@ -70,6 +70,11 @@ def test_the_table_has_a_dot_where_they_never_met() -> None:
     )
 
 
+def test_what_never_met_is_named() -> None:
+    met = Met({("loss", "read"): 12, ("crash", "propose"): 3, ("crash", "read"): 1})
+    assert never_met(met, ["loss", "crash"], ["propose", "read"]) == ["loss and propose"]
+
+
 def table_of(swarm: str, seeds: int, first_operation: str, faults: int) -> dict[str, list[str]]:
     """The cells that it prints, by fault."""
     program = [sys.executable, "-m", f"adsum.testing.{swarm}", "--seeds", str(seeds), "--first", "0"]
@@ -91,3 +96,9 @@ def test_foundings_print_it_as_well() -> None:
     told = table_of("founding_swarm", 20, "founding  taking in", len(founding_swarm.FAULTS))
     assert list(told) == founding_swarm.FAULTS
     assert any(cells[0] != "." for cells in told.values()), "some founding meets some fault"
+
+
+def test_keys_print_it_with_what_clients_ask() -> None:
+    told = table_of("key_swarm", 2, "put  delete  compare", len(key_nemesis.FAULTS))
+    assert list(told) == list(key_nemesis.FAULTS)
+    assert {len(cells) for cells in told.values()} == {len(judged_request.OPERATIONS)}

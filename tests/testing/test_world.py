@@ -26,6 +26,16 @@ def test_a_clock_that_runs_fast_shows_more_and_its_alarm_is_due_earlier() -> Non
     assert host.world_ns(10_200_000_007) == 10 * SECOND
 
 
+def test_a_clock_that_changes_its_speed_does_not_jump() -> None:
+    (host,) = GossipWorld(1).hosts
+    host.drift(10 * SECOND, 100_000)
+    assert host.now(10 * SECOND).monotonic_ns == 10 * SECOND
+    assert host.now(20 * SECOND).monotonic_ns == 21 * SECOND
+    host.drift(20 * SECOND, -100_000)
+    assert host.now(20 * SECOND).monotonic_ns == 21 * SECOND
+    assert host.now(30 * SECOND).monotonic_ns == 30 * SECOND
+
+
 @pytest.mark.parametrize("drift_ppm", [-30_000, -1, 0, 1, 29_999])
 def test_an_alarm_never_rings_before_the_clock_shows_its_time(drift_ppm: int) -> None:
     (host,) = GossipWorld(1).hosts
@@ -58,6 +68,8 @@ def test_a_link_is_cut_in_one_direction_until_all_is_healed() -> None:
     assert [len(network.delays_ns(*link)) for link in ((0, 1), (1, 0), (0, 2))] == [0, 1, 1]
     network.partition([2], [0, 1])
     assert [len(network.delays_ns(*link)) for link in ((0, 2), (2, 1), (1, 0))] == [0, 0, 1]
+    network.take_side(3, 2)
+    assert [len(network.delays_ns(*link)) for link in ((3, 2), (2, 3), (3, 1))] == [1, 1, 0]
     network.heal()
     assert [len(network.delays_ns(*link)) for link in ((0, 1), (0, 2))] == [1, 1]
 

@@ -68,3 +68,7 @@ def told_table(met: Met, faults: Sequence[str], operations: Sequence[str]) -> st
         told = (f"  {cell:>{len(operation)}}" for cell, operation in zip(cells, operations, strict=True))
         rows.append(f"{fault:{width}}" + "".join(told))
     return "\n".join(rows)
+
+
+def never_met(met: Met, faults: Sequence[str], operations: Sequence[str]) -> list[str]:
+    return [f"{fault} and {each}" for fault in faults for each in operations if not met[fault, each]]

@@ -88,6 +88,11 @@ class SimulatedHost:
             monotonic_ns += world_ns * self.clock_drift_ppm // MILLION
         return Now(monotonic_ns, FIRST_WALL_MS + world_ns // MILLISECOND + self.wall_ahead_ms)
 
+    def drift(self, world_ns: int, ppm: int) -> None:
+        """Its clock runs at another speed from now on."""
+        self.clock_ahead_ns += world_ns * self.clock_drift_ppm // MILLION - world_ns * ppm // MILLION
+        self.clock_drift_ppm = ppm
+
     def world_ns(self, monotonic_ns: int) -> int:
         """When its clock shows this."""
         return -(-(monotonic_ns - self.clock_ahead_ns) * MILLION // (MILLION + self.clock_drift_ppm))

@@ -42,6 +42,11 @@ class Network:
     def partition(self, *sides: range | list[int]) -> None:
         self._sides = {host: number for number, side in enumerate(sides) for host in side}
 
+    def take_side(self, host: int, beside: int) -> None:
+        """In the partition that holds now: whoever is on no side is cut off from all that are on one."""
+        if beside in self._sides:
+            self._sides[host] = self._sides[beside]
+
     def heal(self) -> None:
         """All that was cut."""
         self._sides, self._one_way = {}, {}
