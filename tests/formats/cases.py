@@ -491,7 +491,8 @@ def state_after(machine: StoreMachine, *commands: StoreCommand, level: int = 1) 
 
     def told(of: StoreMachine) -> object:
         space = of.keyspaces[0]
-        return of.hash(), of.applied, of.offset, space.history.all(), of.sessions.frozen(), space.delays.all()
+        tables = of.sessions.frozen(), space.delays.all(), of.external.rows, of.external.counted()
+        return of.hash(), of.applied, of.offset, space.history.all(), *tables
 
     def state(encoded: bytes) -> object:
         other = StoreMachine()
@@ -522,6 +523,19 @@ def store() -> dict[str, RecordedCase]:
             CreateSession(Session(TWO, "n2", B + A, GENERATION, 9)),
             *(Acquire(b"a", b"v", ONE), Acquire(b"b", b"v", TWO)),
             EndSessions((ONE,), EndCause.EXPIRED, "it was not renewed", 1),
+            level=2,
+        ),
+        "store-snapshot-with-external-nodes": state_after(
+            StoreMachine(),
+            RegisterExternal(
+                (
+                    ExternalItem(ExternalKind.NODE, "ext", "", b"a node", ONE),
+                    ExternalItem(ExternalKind.SERVICE, "ext", "web", b"a service"),
+                    ExternalItem(ExternalKind.CHECK, "ext", "up", b"a check", "", "web", "critical", "no"),
+                )
+            ),
+            RegisterExternal((ExternalItem(ExternalKind.NODE, "gone", "", b"a node"),)),
+            DeregisterExternal("gone"),
             level=2,
         ),
     }

@@ -74,18 +74,44 @@ def test_a_node_that_is_renamed_leaves_behind_what_was_on_it() -> None:
     assert [item.node for item in table.of_node("new")] == ["new"]
 
 
-def test_a_name_that_another_id_has_is_refused_to_who_is_renamed() -> None:
-    table = table_of(node("one", "id-1"), node("two", "id-2"))
-    assert table.why_not((node("two", "id-1"),)) == (
-        'failed inserting node: Error while renaming Node ID: "id-1": '
+def test_the_name_of_a_node_that_is_well_is_not_taken_over() -> None:
+    """As in Consul: by the check of an agent, which a node without one may have all the same."""
+    refusal = (
+        'failed inserting node: Error while renaming Node ID: "{}": '
         "Node name two is reserved by node id-2 with name two"
     )
+    table = table_of(node("one", "id-1"), node("two", "id-2"))
+    renamed, newcomer = node("two", "id-1"), node("two", "id-3")
+    assert [table.why_not((each,)) for each in (renamed, newcomer)] == ["", ""]
+    table.put(check("two", "serfHealth"), 8, 0)
+    assert table.why_not((renamed,)) == refusal.format("id-1")
+    assert table.why_not((newcomer,)) == refusal.format("id-3")
+    assert table.why_not((node("two", "id-2"), node("two"))) == ""
+    table.put(check("two", "serfHealth", status="critical"), 9, 0)
+    assert [table.why_not((each,)) for each in (renamed, newcomer)] == ["", ""]
+
+
+def test_an_id_that_was_taken_from_a_name_says_nothing_of_it_any_more() -> None:
+    table = table_of(node("ext", "id-1"), service("ext", "web"))
+    table.put(node("ext", "id-2"), 8, 0)
+    table.put(node("other", "id-1"), 9, 0)
+    assert [item.id for item in table.of_node("ext")] == ["", "web"]
+
+
+def test_a_node_that_is_renamed_was_created_when_it_was() -> None:
+    table = table_of(node("old", "id-1"))
+    table.put(node("new", "id-1"), 8, 0)
+    found = table.get("new", NODE)
+    assert found is not None
+    assert (found.create, found.modify) == (7, 8)
 
 
 def test_what_is_read_back_is_the_same() -> None:
     table = table_of(node("ext", "id-1"), service("ext", "web"), check("ext", "up", "web"))
     other = ExternalTable()
     other.load(list(table.rows.values()))
+    other.load_counted(table.counted())
     assert (other.rows, other.bytes_total) == (table.rows, table.bytes_total)
+    assert other.standing() == table.standing()
     assert other.of_node("ext") == table.of_node("ext")
     assert other.take_touched() is None

@@ -30,6 +30,7 @@ DELETE, DELETE_TREE, DELETE_CAS = (
     *(KeyOperationVerb.DELETE, KeyOperationVerb.DELETE_TREE, KeyOperationVerb.DELETE_CAS),
 )
 Operation = KeyOperation
+UNKNOWN = "0f4b6c1e-93a1-4f53-9d6c-5b1f5a2f1a77"
 
 
 def told(store: Store, *operations: Operation) -> TransactionAnswer:
@@ -123,7 +124,7 @@ def test_every_operation_that_fails_is_told_in_consuls_words() -> None:
         Operation(CAS, b"t1", b"2", index=2),
         Operation(CAS, b"t1", b"2", index=0),
         Operation(CAS, b"new", b"2", index=9),
-        Operation(LOCK, b"held", session="two"),
+        Operation(LOCK, b"held", session=UNKNOWN),
         Operation(LOCK, b"held", session=""),
         Operation(UNLOCK, b"held", session="two"),
         Operation(UNLOCK, b"t1", session=""),
@@ -132,6 +133,7 @@ def test_every_operation_that_fails_is_told_in_consuls_words() -> None:
         Operation(SESSION, b"zz", session="abc"),
         Operation(SET, b"fine", b"1"),
         Operation(LOCK, b"delayed", session="one"),
+        Operation(LOCK, b"held", session="two"),
         Operation(GET, b'a "key"\n\xff'),
     ) == [
         (0, 'key "zz" doesn\'t exist'),
@@ -141,7 +143,7 @@ def test_every_operation_that_fails_is_told_in_consuls_words() -> None:
         (4, 'failed to set key "t1", index is stale'),
         (5, 'failed to set key "t1", index is stale'),
         (6, 'failed to set key "new", index is stale'),
-        (7, 'invalid session "two"'),
+        (7, f'invalid session "{UNKNOWN}"'),
         (8, "missing session"),
         (9, 'failed to unlock key "held", lock isn\'t held, or is held by another session'),
         (10, "missing session"),
@@ -149,7 +151,8 @@ def test_every_operation_that_fails_is_told_in_consuls_words() -> None:
         (12, 'failed to check index, key "zz" doesn\'t exist'),
         (13, 'failed to check session, key "zz" doesn\'t exist'),
         (15, 'failed to lock key "delayed" due to lock delay'),
-        (16, 'key "a \\"key\\"\\n\\xff" doesn\'t exist'),
+        (16, "failed session lookup: index error: UUID must be 36 characters"),
+        (17, 'key "a \\"key\\"\\n\\xff" doesn\'t exist'),
     ]
     store.create("three")
     assert failures(store, Operation(LOCK, b"held", session="three")) == [

@@ -9,24 +9,30 @@ Names of nodes are compared without regard to case. What is refused changes noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
+from zlib import crc32
 
 from msgspec import Struct
+from msgspec.msgpack import Encoder
 from msgspec.structs import replace
 
 from adsum.external import ExternalItem, ExternalKind
 
 ITEM_OVERHEAD_BYTES = 300
+SERF_HEALTH, CRITICAL = "serfHealth", "critical"
 TOUCHED_MAX = 10_000  # past it whoever publishes looks at everything
 
 NO_NODE = "Missing node registration"
-NO_SERVICE = 'failed inserting check: Missing service registration on node "{}"'
+SERVICE_MISSING = "Missing service registration"
+NO_SERVICE = f'failed inserting check: {SERVICE_MISSING} on node "{{}}"'
 NAME_TAKEN = (
     'failed inserting node: Error while renaming Node ID: "{}": Node name {}'
     " is reserved by node {} with name {}"
 )
+
+_encode = Encoder().encode
 
 ItemKey = tuple[str, int, str]  # the node's folded name, the kind, the id
 
@@ -44,6 +50,16 @@ class ExternalRow(Struct, frozen=True, gc=False, array_like=True):
     state_version: int = 0
 
 
+class ExternalStanding(Struct, frozen=True, array_like=True):
+    """What is not told by the rows."""
+
+    generation: int
+    version: int
+    revision: int
+    next_number: int
+    free: list[int]
+
+
 class ExternalTable:
     def __init__(self) -> None:
         self.rows: dict[ItemKey, ExternalRow] = {}
@@ -53,6 +69,7 @@ class ExternalTable:
         self.next_number = 0
         self.free: list[int] = []  # a heap
         self.bytes_total = 0
+        self._sum = 0  # over all rows: servers compare it
         # Since whoever publishes looked last: numbers, with what stands there now. No part of the state.
         self.touched: dict[int, Touched] = {}
         self.is_all_touched = True
@@ -67,6 +84,31 @@ class ExternalTable:
     def get(self, node: str, kind: ExternalKind, id_: str = "") -> ExternalItem | None:
         row = self.rows.get(_key(node, kind, id_))
         return row.item if row is not None else None
+
+    def node_of(self, item: ExternalItem) -> ExternalItem | None:
+        """By its id, if it says one, whatever it is called."""
+        name = self._by_node_id.get(item.node_id) if item.node_id else item.node
+        return self.get(name, ExternalKind.NODE) if name is not None else None
+
+    def renamed_from(self, item: ExternalItem) -> str | None:
+        """The folded name of the node that would go if this one were registered."""
+        known_as = self._by_node_id.get(item.node_id) if item.node_id else None
+        return known_as if known_as != _folded(item.node) else None
+
+    def part_for(self, items: Sequence[ExternalItem]) -> ExternalTable:
+        """With what these items are about and stand on, to try on it what they would do."""
+        wanted: dict[ItemKey, None] = {}
+        for item in items:
+            names = [item.node, self.renamed_from(item) or item.node]
+            keys = [_key(name, ExternalKind.NODE, "") for name in names]
+            keys.append(_key(item.node, ExternalKind.SERVICE, item.service_id))
+            keys.append(_key(item.node, ExternalKind.CHECK, SERF_HEALTH))
+            keys.append(_key(item.node, item.kind, item.id))
+            wanted |= dict.fromkeys(keys)
+        part = ExternalTable()
+        part.load([self.rows[key] for key in wanted if key in self.rows])
+        part.next_number = self.next_number  # nobody sees those that are given out there
+        return part
 
     def of_node(self, node: str) -> list[ExternalItem]:
         """The node first, then its services, then its checks."""
@@ -98,14 +140,18 @@ class ExternalTable:
         before = self.rows.get(key)
         if before is not None:
             item = replace(item, node=before.item.node)  # as it was written first
+        create = before.item.create if before is not None else revision
         if item.kind is ExternalKind.NODE:
-            self._rename(item, revision)
+            renamed = self._rename(item, revision)
+            if before is None and renamed is not None:
+                create = renamed.create
+            if before is not None and before.item.node_id != item.node_id:
+                self._by_node_id.pop(before.item.node_id, None)
             if item.node_id:
                 self._by_node_id[item.node_id] = key[0]
         if before is not None and _is_same(before.item, item):
             return False
         self.generation = self.generation or wall_ms
-        create = before.item.create if before is not None else revision
         item = replace(item, create=create, modify=revision)
         if before is None:
             number = self._number()
@@ -113,7 +159,7 @@ class ExternalTable:
             row = ExternalRow(item, number, self._touch(number, key), state_number)
             self._on_node.setdefault(key[0], {})[key] = None
         else:
-            self.bytes_total -= _bytes_of(before.item)
+            self._count(key, before, -1)
             row = replace(before, item=item)
             if before.item.row != item.row:
                 row = replace(row, version=self._touch(row.number, key))
@@ -121,7 +167,7 @@ class ExternalTable:
         if item.kind is ExternalKind.CHECK and is_said_anew:
             row = replace(row, state_version=self._touch(row.state_number, key))
         self.rows[key] = row
-        self.bytes_total += _bytes_of(item)
+        self._count(key, row, 1)
         self.revision = revision
         return True
 
@@ -150,7 +196,25 @@ class ExternalTable:
         is_all, self.is_all_touched = self.is_all_touched, False
         return None if is_all else touched
 
-    # For snapshots.
+    # For the whole state.
+
+    def standing(self) -> tuple[int, ...]:
+        """Equal where all that decides is."""
+        counts = len(self.rows), len(self.free), self.next_number
+        return (*counts, self.generation, self.version, self.revision, self._sum)
+
+    def counted(self) -> ExternalStanding:
+        return ExternalStanding(
+            self.generation, self.version, self.revision, self.next_number, self.free.copy()
+        )
+
+    def load_counted(self, standing: ExternalStanding) -> None:
+        self.generation, self.version, self.revision = (
+            standing.generation,
+            standing.version,
+            standing.revision,
+        )
+        self.next_number, self.free = standing.next_number, standing.free
 
     def load(self, rows: list[ExternalRow]) -> None:
         """In the order in which they were written."""
@@ -158,33 +222,38 @@ class ExternalTable:
             key = _key(row.item.node, row.item.kind, row.item.id)
             self.rows[key] = row
             self._on_node.setdefault(key[0], {})[key] = None
-            self.bytes_total += _bytes_of(row.item)
+            self._count(key, row, 1)
             if row.item.kind is ExternalKind.NODE and row.item.node_id:
                 self._by_node_id[row.item.node_id] = key[0]
 
     # Inside.
 
     def _why_not_named(self, item: ExternalItem) -> str:
-        """A name that another id has is taken over only from a node without one."""
+        """A name that another id has is taken over, unless something says that this one is well."""
         holder = self.get(item.node, ExternalKind.NODE)
-        known_as = self._by_node_id.get(item.node_id) if item.node_id else None
-        is_renamed = known_as is not None and known_as != _folded(item.node)
-        if is_renamed and holder is not None and holder.node_id not in ("", item.node_id):
-            return NAME_TAKEN.format(item.node_id, item.node, holder.node_id, holder.node)
-        return ""
+        if not item.node_id or holder is None or holder.node_id == item.node_id:
+            return ""
+        health = self.get(item.node, ExternalKind.CHECK, SERF_HEALTH)
+        is_well = health is not None and health.status != CRITICAL
+        if not is_well or (not holder.node_id and self.renamed_from(item) is None):
+            return ""
+        return NAME_TAKEN.format(item.node_id, item.node, holder.node_id, holder.node)
 
-    def _rename(self, item: ExternalItem, revision: int) -> None:
-        """What was on a node under its old name does not come along: as in Consul."""
-        known_as = self._by_node_id.get(item.node_id) if item.node_id else None
-        if known_as is not None and known_as != _folded(item.node):
-            self.remove(known_as, "", "", revision)
+    def _rename(self, item: ExternalItem, revision: int) -> ExternalItem | None:
+        """What was on a node under its old name does not come along: as in Consul. The node as it was."""
+        known_as = self.renamed_from(item)
+        if known_as is None:
+            return None
+        before = self.get(known_as, ExternalKind.NODE)
+        self.remove(known_as, "", "", revision)
+        return before
 
     def _is_check_of(self, key: ItemKey, service_id: str) -> bool:
         return key[1] == ExternalKind.CHECK and self.rows[key].item.service_id == service_id
 
     def _take(self, key: ItemKey) -> None:
         row = self.rows.pop(key)
-        self.bytes_total -= _bytes_of(row.item)
+        self._count(key, row, -1)
         for number in _numbers(row):
             self._touch(number, None)
             heappush(self.free, number)
@@ -194,6 +263,10 @@ class ExternalTable:
             del self._on_node[key[0]]
         if row.item.kind is ExternalKind.NODE and self._by_node_id.get(row.item.node_id) == key[0]:
             del self._by_node_id[row.item.node_id]
+
+    def _count(self, key: ItemKey, row: ExternalRow, more: int) -> None:
+        self.bytes_total += more * bytes_of(row.item)
+        self._sum += more * crc32(_encode((key, row)))
 
     def _number(self) -> int:
         if self.free:
@@ -232,5 +305,5 @@ def _said(item: ExternalItem) -> tuple[str, str]:
     return item.status, item.output
 
 
-def _bytes_of(item: ExternalItem) -> int:
+def bytes_of(item: ExternalItem) -> int:
     return ITEM_OVERHEAD_BYTES + len(item.row) + len(item.output)

@@ -17,22 +17,25 @@ from msgspec import DecodeError, Struct
 from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
 from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset, Term
-from adsum.store import key_commands, locks, session_commands, transactions
+from adsum.store import external_commands, key_commands, locks, session_commands, transactions
 from adsum.store.commands import (
     CONSUL,
     Acquire,
     CreateSession,
     Delete,
     DeleteTree,
+    DeregisterExternal,
     EndSessions,
     ExpireSessions,
     NoteRemaining,
     Put,
+    RegisterExternal,
     Release,
     RunTransaction,
     StoreRequest,
     decode_request,
 )
+from adsum.store.external import ExternalTable
 from adsum.store.history import HistoryBounds
 from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.results import RESULT_BYTES_MAX, ResultTable
@@ -57,6 +60,8 @@ HANDLERS: dict[type[Struct], Handler] = {
     Acquire: locks.acquire,
     Release: locks.release,
     RunTransaction: transactions.run,
+    RegisterExternal: external_commands.register,
+    DeregisterExternal: external_commands.deregister,
     CreateSession: session_commands.create,
     EndSessions: session_commands.end,
     ExpireSessions: session_commands.expire,
@@ -86,6 +91,7 @@ class StoreMachine:
         self.results = ResultTable(results_bytes_max)
         self.keyspaces = [Keyspace(name, bounds) for name in KEYSPACES]
         self.sessions = SessionTable()
+        self.external = ExternalTable()
         self.writes = {command: [0] * len(StoreOutcome) for command in HANDLERS}  # run here, by outcome
 
     # What consensus does with it.
@@ -136,7 +142,8 @@ class StoreMachine:
 
     def snapshot(self) -> Iterator[bytes]:
         state = StoreState(
-            *(self.applied, self.cluster_ms, self.offset, self.keyspaces, self.results, self.sessions)
+            *(self.applied, self.cluster_ms, self.offset, self.keyspaces, self.results, self.sessions),
+            self.external,
         )
         return pieces_of(state.frozen())
 
@@ -149,6 +156,7 @@ class StoreMachine:
             self._let_go += space.history.clear(0)
         self.applied, self.cluster_ms, self._offset_before = state.applied, state.cluster_ms, state.offset
         self.keyspaces, self.results, self.sessions = state.keyspaces, state.results, state.sessions
+        self.external = state.external
 
     def hash(self) -> bytes | None:
         """Of what decides: records, tombstones, floors, how much is remembered. As many steps as there are
@@ -162,6 +170,8 @@ class StoreMachine:
             told += standing
         if self.sessions.revision:
             told += self.sessions.standing()
+        if self.external.revision:
+            told += self.external.standing()
         return HASH_FORMAT + zlib.crc32(repr(told).encode()).to_bytes(4, "big")
 
     def read_transaction(self, operations: Sequence[Operation]) -> TransactionAnswer:
@@ -219,6 +229,12 @@ class StoreMachine:
 
     def keys_held_by(self, session: str) -> int:
         return sum([space.held.count(session) for space in self.keyspaces])
+
+    @property
+    def bytes_total(self) -> int:
+        """Of all that clients keep here."""
+        keys = sum([space.table.bytes_total for space in self.keyspaces])
+        return keys + self.sessions.bytes_total + self.external.bytes_total
 
     def keep_for_a_while(self, blocks: Sequence[object]) -> None:
         """What an entry took away, until `let_go`."""

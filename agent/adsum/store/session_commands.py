@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adsum.external import ExternalKind
 from adsum.kv import StoreAnswer, StoreOutcome
 from adsum.session import EndCause, Session
 from adsum.store import locks
 from adsum.store.commands import CreateSession, EndSessions, ExpireSessions, NoteRemaining, StoreRequest
+from adsum.store.external import NO_NODE
 from adsum.store.keyspace import Origin
 
 if TYPE_CHECKING:
@@ -28,14 +30,18 @@ OTHER_TERM = "a leader of another term proposed this"
 def create(
     machine: StoreMachine, command: CreateSession, _request: StoreRequest, origin: Origin
 ) -> StoreAnswer:
-    """One that is there was created by an earlier attempt of the same request, and is answered as then."""
+    """One that is there was created by an earlier attempt of the same request, and is answered as then. A
+    node without an agent is kept here, so it is known whether it is still there."""
     known = machine.sessions.get(command.session.id)
     if known is not None:
         return StoreAnswer(StoreOutcome.DONE, known.create, machine.applied)
     if command.session.id in machine.sessions.ended:
         return machine.refused(HAS_ENDED, machine.sessions.revision)
+    session = command.session
+    if not session.node_id and machine.external.get(session.node, ExternalKind.NODE) is None:
+        return machine.refused(NO_NODE, machine.sessions.revision)
     machine.is_changing = True
-    machine.sessions.create(command.session, origin.revision)
+    machine.sessions.create(session, origin.revision)
     return StoreAnswer(StoreOutcome.DONE, origin.revision, machine.applied)
 
 

@@ -21,6 +21,7 @@ from msgspec.msgpack import Decoder, Encoder
 
 from adsum.kv import KeyRecord
 from adsum.session import EndedSession, Session
+from adsum.store.external import ExternalRow, ExternalStanding, ExternalTable, bytes_of
 from adsum.store.history import Change, HistoryBounds
 from adsum.store.keyspace import Keyspace
 from adsum.store.results import ResultTable
@@ -51,6 +52,8 @@ class FrameKind(enum.IntEnum):
     SESSIONS = 10
     ENDED_SESSIONS = 11
     SESSION_REVISIONS = 12
+    EXTERNAL = 13
+    EXTERNAL_STANDING = 14
 
 
 class UnreadableState(Exception):
@@ -79,6 +82,8 @@ class FrozenState(NamedTuple):
     sessions: list[Session]
     ended: list[EndedSession]
     session_revisions: tuple[int, int]
+    external: list[ExternalRow]
+    external_standing: ExternalStanding
 
 
 class StoreState(NamedTuple):
@@ -88,6 +93,7 @@ class StoreState(NamedTuple):
     keyspaces: list[Keyspace]
     results: ResultTable
     sessions: SessionTable
+    external: ExternalTable
 
     def frozen(self) -> FrozenState:
         """As it is now, for another thread to write while it goes on here."""
@@ -107,6 +113,8 @@ class StoreState(NamedTuple):
             *(self.applied, self.cluster_ms, self.offset, spaces, self.results.floor, rows),
             *self.sessions.frozen(),
             session_revisions=(self.sessions.revision, self.sessions.floor),
+            external=list(self.external.rows.values()),
+            external_standing=self.external.counted(),
         )
 
 
@@ -128,6 +136,8 @@ _decode: dict[FrameKind, Callable[[bytes], Any]] = {
     FrameKind.SESSIONS: Decoder(list[Session]).decode,
     FrameKind.ENDED_SESSIONS: Decoder(list[EndedSession]).decode,
     FrameKind.SESSION_REVISIONS: Decoder(tuple[int, int]).decode,
+    FrameKind.EXTERNAL: Decoder(list[ExternalRow]).decode,
+    FrameKind.EXTERNAL_STANDING: Decoder(ExternalStanding).decode,
 }
 
 
@@ -161,6 +171,10 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
         yield framed(FrameKind.ENDED_SESSIONS, state.ended[start:stop])
     if any(state.session_revisions):
         yield framed(FrameKind.SESSION_REVISIONS, state.session_revisions)
+    for start, stop in _parts([bytes_of(row.item) for row in state.external]):
+        yield framed(FrameKind.EXTERNAL, state.external[start:stop])
+    if state.external_standing.generation:
+        yield framed(FrameKind.EXTERNAL_STANDING, state.external_standing)
     yield framed(FrameKind.END, state.applied)
 
 
@@ -204,7 +218,7 @@ def state_from(
 ) -> StoreState:
     keyspaces = {name: Keyspace(name, bounds) for name in names}
     space, undo, head, ended = next(iter(keyspaces.values())), list[_Undo](), None, None
-    results, sessions = ResultTable(results_bytes_max), SessionTable()
+    results, sessions, external = ResultTable(results_bytes_max), SessionTable(), ExternalTable()
     for kind, content in _frames(pieces):
         match kind:
             case FrameKind.HEAD:
@@ -240,13 +254,17 @@ def state_from(
                 sessions.load_ended(content)
             case FrameKind.SESSION_REVISIONS:
                 sessions.load_revisions(*content)
+            case FrameKind.EXTERNAL:
+                external.load(content)
+            case FrameKind.EXTERNAL_STANDING:
+                external.load_counted(content)
             case FrameKind.END:
                 ended = content
     _redo(space, undo)
     if head is None or ended != head[0]:
         raise UnreadableState("it ends before its end")
     applied, cluster_ms, offset, results.floor = head
-    return StoreState(applied, cluster_ms, offset, list(keyspaces.values()), results, sessions)
+    return StoreState(applied, cluster_ms, offset, list(keyspaces.values()), results, sessions, external)
 
 
 def _redo(space: Keyspace, undo: list[_Undo]) -> None:

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
 from adsum.quoting import quote, quote_bytes
-from adsum.store import writes
+from adsum.store import locks, writes
 from adsum.store.commands import CONSUL, RunTransaction, StoreRequest
+from adsum.store.entry_operations import OperationFailed, PlannedEntries
 from adsum.store.key_overlay import KeyOverlay
 from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, Origin
 from adsum.store.session_keys import HELD_KEYS_MAX
@@ -41,16 +42,14 @@ if TYPE_CHECKING:
 OPERATIONS_MAX = 128
 FOUND_MAX = 8_192  # records that `get-tree` tells, of all operations
 FOUND_BYTES_MAX = 4 << 20
+UUID_CHARACTERS = 36
 
+NO_SESSION_ID = f"failed session lookup: index error: UUID must be {UUID_CHARACTERS} characters"
 TOO_MANY = f"a transaction has at most {OPERATIONS_MAX} operations"
 TOO_MUCH = (
     f"the trees that this transaction reads have more than {FOUND_MAX} keys or {FOUND_BYTES_MAX} bytes: read "
     "them one by one, without a transaction"
 )
-
-
-class OperationFailed(Exception):
-    """The message is told."""
 
 
 def run(
@@ -59,8 +58,8 @@ def run(
     space = machine.keyspaces[CONSUL]
     if len(command.operations) > OPERATIONS_MAX:
         return machine.refused(TOO_MANY, space.revision)
-    planned = PlannedTransaction(machine, origin)
-    told = planned.plan(command.operations)
+    planned = PlannedTransaction(machine, origin, command.operations)
+    told = planned.plan()
     extras = AnswerExtras(transaction=encode_answer(told))
     if told.errors:
         return StoreAnswer(StoreOutcome.CONFLICT, space.revision, machine.applied, extras=extras)
@@ -76,11 +75,11 @@ def read(machine: StoreMachine, operations: Sequence[Operation]) -> TransactionA
     """Of a transaction that changes nothing, as things are here."""
     if len(operations) > OPERATIONS_MAX:
         return TransactionAnswer(errors=[OperationError(OPERATIONS_MAX, TOO_MANY)])
-    return PlannedTransaction(machine, Origin(0, "", 0)).plan(operations)
+    return PlannedTransaction(machine, Origin(0, "", 0), operations).plan()
 
 
 class PlannedTransaction:
-    def __init__(self, machine: StoreMachine, origin: Origin) -> None:
+    def __init__(self, machine: StoreMachine, origin: Origin, operations: Sequence[Operation]) -> None:
         self.changes: list[Callable[[], None]] = []
         self.keys_changed = 0
         self.has_changed = False
@@ -89,25 +88,28 @@ class PlannedTransaction:
         self._origin = origin
         self._keys = KeyOverlay(self._space, origin, machine.cluster_ms)
         self._ended: dict[str, None] = {}
+        self._operations = operations
+        entries = [operation for operation in operations if isinstance(operation, EntryOperation)]
+        self._entries = PlannedEntries(machine, origin, entries)
         self._events_left = EVENTS_OF_ONE_ENTRY_MAX
         self._found_left, self._bytes_left = FOUND_MAX, FOUND_BYTES_MAX
 
-    def plan(self, operations: Sequence[Operation]) -> TransactionAnswer:
+    def plan(self) -> TransactionAnswer:
         """Changes nothing yet."""
         results: list[Result] = []
         errors: list[OperationError] = []
-        for place, operation in enumerate(operations):
+        for place, operation in enumerate(self._operations):
             try:
                 results += self._results_of(operation)
             except OperationFailed as error:
                 errors.append(OperationError(place, str(error)))
         return TransactionAnswer([] if errors else results, errors)
 
-    # Keys.
+    # Operations.
 
     def _results_of(self, operation: Operation) -> list[Result]:
         if isinstance(operation, EntryOperation):
-            raise OperationFailed("nodes, services and checks are not kept here yet")
+            return self._results_of_entry(operation)
         verb = operation.verb
         if verb is KeyOperationVerb.GET_TREE:
             return self._tree(operation.key)
@@ -118,6 +120,15 @@ class PlannedTransaction:
             return self._read(operation)
         record = self._written(operation)
         return [KeyResult(operation.key, replace(record, value=b""), shows_value=False)]
+
+    def _results_of_entry(self, operation: EntryOperation) -> list[Result]:
+        results = self._entries.results_of(operation)
+        for session in self._entries.ending:
+            if session.id not in self._ended:
+                self._ended[session.id] = None
+                self._keys.end(session, locks.delay_ms_of(session))
+        self.changes += [partial(self._change_entry, change) for change in self._entries.changes]
+        return results
 
     def _read(self, operation: KeyOperation) -> list[Result]:
         key, verb = operation.key, operation.verb
@@ -185,7 +196,8 @@ class PlannedTransaction:
         if not session:
             raise OperationFailed("missing session")
         if session in self._ended or self._machine.sessions.get(session) is None:
-            raise OperationFailed(f"invalid session {quote(session)}")
+            is_id = len(session) == UUID_CHARACTERS
+            raise OperationFailed(f"invalid session {quote(session)}" if is_id else NO_SESSION_ID)
         holder = before.lease if before is not None else None
         if holder == session:
             return
@@ -225,6 +237,9 @@ class PlannedTransaction:
         self._machine.keep_for_a_while(deleted.let_go)
         self._events_left -= deleted.events
         self._note(deleted.keys)
+
+    def _change_entry(self, change: Callable[[], bool]) -> None:
+        self.has_changed |= change()
 
     def _note(self, keys: int) -> None:
         self.keys_changed += keys
