@@ -246,11 +246,22 @@ def test_errors_that_another_server_would_give_as_well_are_answered_as_they_came
 
 def test_a_busy_server_is_not_the_last_word_until_the_time_is_up() -> None:
     road = Road(A)
-    road.asked(ForwardWrite(PUT, "w"))
+    road.asked(ForwardRead(READ, "r"))
     assert road.told(ServerRefused(1, KeyCause.BUSY, "full")) == []
     road.at(6_999)
     [answer] = road.told(ServerRefused(2, KeyCause.BUSY, "full")) + road.at(7_000)
     assert refused(answer) == (KeyCause.BUSY, "full")
+
+
+def test_for_a_write_it_is_unless_an_earlier_try_may_have_been_done() -> None:
+    road = Road(A)
+    road.asked(ForwardWrite(PUT, "w"))
+    [answer] = road.told(ServerRefused(1, KeyCause.BUSY, "full"))
+    assert refused(answer) == (KeyCause.BUSY, "full")
+    road.asked(ForwardWrite(PUT, "v"))
+    road.told(ServerUnreached(2, is_sent=True, sentence="the line broke"))
+    road.at(100)
+    assert road.told(ServerRefused(3, KeyCause.BUSY, "full")) == []
 
 
 def test_a_write_that_nobody_remembers_is_begun_anew_and_knows_the_revision_of_now() -> None:

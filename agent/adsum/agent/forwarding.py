@@ -462,7 +462,9 @@ class Forwarding:
 
     def _refused(self, asking: _Asking, refusal: KeyRefusal, leader: bytes | None) -> None:
         has_begun = bool(asking.pieces or asking.parts)
-        if refusal.cause in PASSING or (has_begun and refusal.cause is KeyCause.FAILED):
+        if refusal.cause is KeyCause.BUSY and asking.read is None and not asking.is_doubtful:
+            self._end(asking, refusal)  # to ask again at once is what makes a server busy
+        elif refusal.cause in PASSING or (has_begun and refusal.cause is KeyCause.FAILED):
             if leader is not None and leader in self.known and leader != asking.server:
                 self._named = leader
             elif asking.server == self._named:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, NamedTuple, TypeAlias
 
 from adsum.dedup import DedupKey
@@ -10,6 +11,13 @@ from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import MemberId, Term
 
 Token: TypeAlias = Any  # what the caller wants to see again with the answer; nobody here looks into it
+
+
+class ProposalUrgency(enum.IntEnum):
+    """Which go first where they have to wait. Reads wait for none of them."""
+
+    SESSION = 0  # what ends or renews one
+    WRITE = 1
 
 
 class SubmitProposal(NamedTuple):
@@ -42,6 +50,7 @@ class Propose(NamedTuple):
     token: Token
     dedup: DedupKey | None = None
     term: Term | None = None
+    urgency: ProposalUrgency = ProposalUrgency.WRITE
 
 
 class ProposeChange(NamedTuple):

@@ -43,12 +43,12 @@ from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, StateDiffers, Sto
 from adsum.consensus.installing import Installing
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.pace import Pace
+from adsum.consensus.proposing import Proposing
 from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.room import LogRoom
 from adsum.consensus.settings import ServerSettings
 from adsum.consensus.storing import Storing
-from adsum.consensus.waiting import Answers, Proposals, WaitingReads
-from adsum.dedup import DedupKey
+from adsum.consensus.waiting import Answers, WaitingReads
 from adsum.effects import LogLine, Severity
 from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
@@ -56,7 +56,7 @@ from adsum.raft.batch import Batch, Soft
 from adsum.raft.core import RaftCore
 from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import Entry, EntryKind, MemberId, Role, SnapshotRef, Term
+from adsum.raft.types import Entry, EntryKind, MemberId, Role, SnapshotRef
 
 APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
@@ -110,7 +110,9 @@ class ConsensusCore:
         self.requests = HeldRequests(self)
         self.comparing = Comparing(self)
         self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
-        self._proposals = Proposals()
+        self.proposing = Proposing(self)
+        self.propose = self.proposing.propose
+        self._proposals = self.proposing.waiting
         self._reads = WaitingReads()
         self.answers: Answers = []  # that leave with the next effects
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
@@ -120,7 +122,7 @@ class ConsensusCore:
         self._is_due = True
         self._news_ns: int | None = None  # when followers hear of a commit that no entries carried
         self._stop_ns: int | None = None  # how long leadership is being handed over
-        self._is_stopping = False
+        self.is_stopping = False  # and takes nothing new
         self._failure = ""
         self._is_broken = False
         configuration = raft.replica.configuration
@@ -187,10 +189,10 @@ class ConsensusCore:
             case commands.GiveUp(token):
                 self.requests.give_up(token)
             case commands.ProposeChange(change, token):
-                self._check_open()
+                self.check_open()
                 self._proposals.add(self.raft.propose_conf(change), token, self.answers)
             case commands.ProposeLevel(level, token):
-                self._check_open()
+                self.check_open()
                 self._proposals.add(self.raft.propose_level(level), token, self.answers)
             case commands.ConfirmRead(token):
                 self.confirm_read(token)
@@ -267,6 +269,7 @@ class ConsensusCore:
 
     def end(self) -> Sequence[ConsensusEffect]:
         """The process ends: whoever waits is told so."""
+        self.proposing.turn_away(Stopping("this server stopped before it was answered"))
         self._proposals.end(OutcomeUnknown("this server stopped before it was answered"), self.answers)
         self._reads.end(Stopping("this server stopped before it was answered"), self.answers)
         self.requests.end(self.answers)
@@ -287,13 +290,6 @@ class ConsensusCore:
         except RaftRefused:  # a change of the membership took its vote meanwhile
             return None
         return heir
-
-    def propose(
-        self, data: bytes, token: commands.Token, dedup: DedupKey | None, term: Term | None = None
-    ) -> None:
-        if self._is_stopping or not self.storing.has_room:
-            self._check_open()
-        self._proposals.add(self.raft.propose(data, term, dedup), token, self.answers)
 
     def confirm_read(self, token: commands.Token) -> None:
         if not self.is_leader:
@@ -330,12 +326,12 @@ class ConsensusCore:
     # Commands.
 
     def _stop(self) -> None:
-        self._is_stopping = True
+        self.is_stopping = True
         self._stop_ns = self._now_ns + int(self.settings.election_timeout_s * 2 * SECOND)
         self.hand_over()
 
-    def _check_open(self) -> None:
-        if self._is_stopping:
+    def check_open(self) -> None:
+        if self.is_stopping:
             raise Stopping("this server is stopping")
         if not self.storing.has_room:
             self.counters.refused_full += 1
@@ -384,6 +380,8 @@ class ConsensusCore:
     def _take_turn(self, *, tells_commits: bool) -> None:
         if self._reads.gathered:
             self._reads.ask(self.raft.read_index, self.answers)
+        if self.proposing.queue.count:
+            self.proposing.admit()
         self._take_batches(tells_commits=tells_commits)
         while (batch := self.storing.next_without_sync()) is not None:
             self._promise([batch])
@@ -426,6 +424,7 @@ class ConsensusCore:
         before, self.soft = self.soft, soft
         if soft.role is not Role.LEADER:
             self._reads.lost(self.answers)
+            self.proposing.turn_away(NotLeader(f"the leader is {soft.leader}"))
         self.counters.turns[soft.role] += soft.role is not before.role
         if soft.leader not in (None, self._last_leader):
             self.counters.leader_changes += self._last_leader is not None
@@ -458,22 +457,27 @@ class ConsensusCore:
         if not count:
             self._reads.applied(self.applied, answers)
             return
-        next_hash = self.comparing.next_index
-        count = min(count, next_hash - self._unapplied[0].index + 1)
         take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
-        entries = [take() for _ in range(count)]
-        for entry in entries:
+        entries = rest = [take() for _ in range(count)]
+        # A hash ends no turn: whoever waits would be parted into two crowds, and stay so.
+        while rest and rest[-1].index >= self.comparing.next_index:
+            place = self.comparing.next_index - rest[0].index + 1
+            for entry in rest[:place]:
+                applied(entry, apply(entry), answers)
+            self.comparing.reached()
+            rest = rest[place:]
+        for entry in rest:
             applied(entry, apply(entry), answers)
+        entry = entries[-1]
         is_change = any(kind is not EntryKind.COMMAND for kind in set(map(_kind_of, entries)))
         self.raft.applied(entry.index)
-        if entry.index == next_hash:
-            self.comparing.reached()
         self.counters.entries_applied += count
         self._reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
         self.compaction.look_at_size()
-        self._is_due = bool(is_change or self._unapplied or self.raft.has_more_to_apply)
+        has_more = self._unapplied or self.raft.has_more_to_apply
+        self._is_due = bool(is_change or has_more or self.proposing.queue.count)
 
     def _look_whether_handed_over(self) -> None:
         assert self._stop_ns is not None, "leadership is being handed over"

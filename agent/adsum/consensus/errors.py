@@ -23,6 +23,10 @@ class DiskIsFull(Unavailable):
     """This server takes nothing new until there is room; what it has can be read."""
 
 
+class QueueFull(Unavailable):
+    """As many proposals wait as may; in a moment there is room."""
+
+
 class Stopping(Unavailable):
     pass
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from adsum.consensus.commands import Token
 from adsum.consensus.effects import AskLeader
-from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
+from adsum.consensus.errors import NoLeader, OutcomeUnknown, QueueFull, Stopping, Unavailable
 from adsum.dedup import DedupKey
 from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND
@@ -98,7 +98,7 @@ class HeldRequests:
         if data is not None:  # wherever the leader is: else it would be sent there again and again
             check_proposal(data, dedup, self._core.settings.raft.entry_bytes_max)
         if len(self._open) >= HELD_MAX:
-            raise Unavailable(f"{HELD_MAX} requests wait for an answer; ask again in a moment")
+            raise QueueFull(f"{HELD_MAX} requests wait for an answer; ask again in a moment")
         request = HeldRequest(data, token, dedup, now_ns + self._hold_ns)
         self._open[token] = request
         self._held.append(request)
@@ -125,7 +125,9 @@ class HeldRequests:
         """A try came to its end."""
         if request.is_over:
             return
-        if isinstance(outcome, PASSING) or (isinstance(outcome, OutcomeUnknown) and request.is_repeatable):
+        if isinstance(outcome, QueueFull) and not request.is_doubtful:
+            self._end(request, outcome, answers)
+        elif isinstance(outcome, PASSING) or (isinstance(outcome, OutcomeUnknown) and request.is_repeatable):
             request.is_tried, request.why = False, outcome
             if isinstance(outcome, OutcomeUnknown) and request.data is not None:
                 self.counters.doubtful += 1
@@ -192,8 +194,8 @@ class HeldRequests:
                 self._ask(request, now_ns)
             elif request.data is None:
                 core.confirm_read(request)
-            else:
-                core.propose(request.data, request, request.dedup)
+            elif not core.propose(request.data, request, request.dedup):
+                request.is_tried, request.why = False, QueueFull("it waited for room in the log")
         except (raft.RaftRefused, Unavailable) as error:
             self.concluded(request, error, now_ns, answers)
 
@@ -210,7 +212,7 @@ class HeldRequests:
     def _run_out(self, request: HeldRequest, answers: Answers) -> None:
         self.counters.run_out += 1
         why = OutcomeUnknown("it was not answered in time") if request.is_tried else request.why
-        if not isinstance(why, OutcomeUnknown):
+        if not isinstance(why, OutcomeUnknown | QueueFull):
             why = NoLeader(f"it was held for {self._hold_ns / SECOND:.0f} s, and at last: {why}")
         self._end(request, why, answers)
 

@@ -35,6 +35,11 @@ class ServerSettings:
     entries_awaited_bytes: int = 128 << 20
     # A hash of the state at each index that this divides, by which servers find out that they differ.
     hash_entries: int = 8_192
+    # Proposals in the log that are not applied yet: some rounds of the disk, and what another agent's waits
+    # for at most. The others wait in the queue.
+    proposals_under_way_max: int = 1_024
+    proposals_queued_max: int = 8_192
+    proposals_queued_bytes_max: int = 64 << 20
     raft: RaftSettings = field(default_factory=RaftSettings)
 
     @property

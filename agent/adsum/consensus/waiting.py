@@ -27,21 +27,21 @@ class Proposals:
     """As many as the core lets be uncommitted and unapplied, in bytes; whoever gives up stays in it."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, tuple[Term, Token]] = {}
+        self.by_index: dict[int, tuple[Term, Token]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.by_index)
 
     def add(self, position: Position, token: Token, answers: Answers) -> None:
         """One that is in its place already is gone from this log; on another server it may yet win."""
         index, term = position
-        if index in self._waiting:
+        if index in self.by_index:
             why = OutcomeUnknown("its place was given away, and nobody here can tell what became of it")
-            answers.append((self._waiting[index][1], why))
-        self._waiting[index] = (term, token)
+            answers.append((self.by_index[index][1], why))
+        self.by_index[index] = (term, token)
 
     def applied(self, entry: Entry, result: bytes, answers: Answers) -> None:
-        waiting = self._waiting.pop(entry.index, None)
+        waiting = self.by_index.pop(entry.index, None)
         if waiting is not None:
             term, token = waiting
             is_mine = term == entry.term
@@ -51,13 +51,13 @@ class Proposals:
 
     def passed(self, index: int, answers: Answers) -> None:
         """A snapshot stands for everything up to here."""
-        for each in [index_ for index_ in self._waiting if index_ <= index]:
-            _term, token = self._waiting.pop(each)
+        for each in [index_ for index_ in self.by_index if index_ <= index]:
+            _term, token = self.by_index.pop(each)
             answers.append((token, OutcomeUnknown("it was overtaken by a snapshot")))
 
     def end(self, why: Exception, answers: Answers) -> None:
-        waiting, self._waiting = self._waiting, {}
-        answers += [(token, why) for _term, token in waiting.values()]
+        answers += [(token, why) for _term, token in self.by_index.values()]
+        self.by_index.clear()
 
 
 class WaitingReads:

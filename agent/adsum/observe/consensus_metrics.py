@@ -62,6 +62,7 @@ VERBS = {
 # Of what came from other servers; by the names of raft's own counters.
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted
 DOUBTS = ("differs", "disputed")
+QUEUE = ("queued", "refused")
 # Of client agents, by the names of their own counters.
 CALL_ENDS = ("answered", "declined", "busy", "overdue", "cancelled", "faults")
 QUESTIONS = ("writes", "reads", "renewals", "pieces")
@@ -329,6 +330,16 @@ CONSENSUS = table(
     # Requests.
     "Writes that wait here for their entry to be committed and applied.",
     gauge("adsum_raft_proposals_waiting", driven(lambda d: d.core.proposals_waiting)),
+    "Writes that wait in the leader's queue for room in the log.",
+    gauge("adsum_raft_proposals_queued", driven(lambda d: d.core.proposing.queue.count)),
+    "Writes that had to wait in the leader's queue, and those refused for want of room for their agent.",
+    counter(
+        "adsum_raft_proposals_queue_total{what}",
+        driven(
+            lambda d: {name: getattr(d.core.proposing.counters, name) for name in QUEUE},
+            dict.fromkeys(QUEUE, 0),
+        ),
+    ),
     "Reads that wait here for a quorum.",
     gauge("adsum_raft_reads_waiting", driven(lambda d: d.core.reads_waiting)),
     "Requests held here: without an answer yet, from here or from the leader.",

@@ -18,7 +18,7 @@ from uuid import UUID
 from msgspec import DecodeError
 
 from adsum import forwarded
-from adsum.consensus.errors import OutcomeUnknown, Unavailable
+from adsum.consensus.errors import OutcomeUnknown, QueueFull, Unavailable
 from adsum.consensus.requests import PASSING
 from adsum.dedup import DedupKey
 from adsum.forwarded import Renewed
@@ -133,7 +133,7 @@ class AgentQuestions:
 
     def refusal(self, error: Exception) -> AgentRefusal:
         leader = self._server.leader
-        if isinstance(error, PASSING) and leader is not None:
+        if isinstance(error, PASSING) and not isinstance(error, QueueFull) and leader is not None:
             # The agent may reach it where this server does not.
             return AgentRefusal(forwarded.led_by(UUID(leader.node).bytes), str(error))
         if isinstance(error, OutcomeUnknown):

@@ -134,10 +134,16 @@ class Driver:
         return self.core.counters
 
     def propose(
-        self, data: bytes, answered: Answered, *, dedup: DedupKey | None = None, term: Term | None = None
+        self,
+        data: bytes,
+        answered: Answered,
+        *,
+        dedup: DedupKey | None = None,
+        term: Term | None = None,
+        urgency: commands.ProposalUrgency = commands.ProposalUrgency.WRITE,
     ) -> None:
         """Raises what the core refuses. `answered` is called once, unless the process ends before."""
-        wanted = self.core.command(self._wake(), commands.Propose(data, answered, dedup, term))
+        wanted = self.core.command(self._wake(), commands.Propose(data, answered, dedup, term, urgency))
         if wanted:
             self._carry_out(wanted)
 

@@ -19,7 +19,7 @@ import trio
 from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import StateDoubted, Turned
-from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, StateDiffers
+from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, QueueFull, StateDiffers
 from adsum.dedup import DedupKey, WriteNumbers
 from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
@@ -418,6 +418,8 @@ def refusal_of(error: Exception) -> KeyRefusal:
             return KeyRefusal(KeyCause.UNKNOWN, f"it may have been done: {error}; read the key to find out")
         case DiskIsFull() | StoreIsFull():
             return KeyRefusal(KeyCause.NO_ROOM, str(error))
+        case QueueFull():
+            return KeyRefusal(KeyCause.BUSY, str(error))
         case StateDiffers():
             return KeyRefusal(KeyCause.DOUBTED, str(error))
         case TooLarge():

@@ -15,7 +15,7 @@ import trio
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import AskLeader
-from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
+from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, QueueFull, Unavailable
 from adsum.consensus.requests import HELD_MAX, PASSING
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import DedupKey
@@ -32,7 +32,7 @@ from adsum.servers.driver import Driver
 PROPOSE, READ, LEAVE = "propose", "read", "leave"
 ATTEMPTS_MAX = 1 << 32
 RETRY_S = 0.05  # while this server belongs to no cluster
-UNAVAILABLE, UNKNOWN, REFUSED = "unavailable", "unknown", "refused"
+UNAVAILABLE, UNKNOWN, REFUSED, FULL = "unavailable", "unknown", "refused", "full"
 # Nothing was done. A call may end with something else after it was: a fault, an answer too long to be sent.
 CERTAIN = (UNAVAILABLE, BUSY, STRANGER, MALFORMED)
 
@@ -87,7 +87,7 @@ class Requests:
             if len(self._early) < HELD_MAX:
                 self._early.append((trio.current_time() + self._hold_s, request))
             else:
-                request.token(Unavailable(str(error)))
+                request.token(QueueFull(str(error)))
         except (raft.RaftRefused, Unavailable) as error:
             request.token(error)
 
@@ -144,6 +144,8 @@ class Requests:
     async def _answered(self, work: Callable[[Driver], Awaitable[T]]) -> T:
         try:
             return await work(self._running())
+        except QueueFull as error:
+            raise Declined(FULL, str(error)) from error
         except PASSING as error:
             raise Declined(UNAVAILABLE, str(error)) from error
         except raft.RaftRefused as error:
@@ -205,6 +207,8 @@ class LeaderLine:
 def _declined(no: Declined) -> Exception:
     if no.code == REFUSED:
         return raft.RaftRefused(no.text)
+    if no.code == FULL:
+        return QueueFull(no.text)
     return Unavailable(no.text) if no.code in CERTAIN else OutcomeUnknown(no.text)
 
 
