@@ -52,6 +52,7 @@ from adsum.process.joining import read_peers
 from adsum.process.keys_without_room import KeysWithoutRoom
 from adsum.process.loading import late
 from adsum.process.node import AgentRim
+from adsum.process.old_log import set_old_log_aside
 from adsum.process.system_clock import monotonic_ns, system_now
 from adsum.process.watches import Watches
 from adsum.storage import registrations
@@ -209,6 +210,8 @@ class RunningAgent(Agent):
         return self.cluster_rim.security._replace(tls=first.tls, from_host=from_host)
 
     async def _forward(self) -> None:
+        if self.config.data_dir:
+            await trio.to_thread.run_sync(set_old_log_aside, self.config.data_dir)
         await self._nursery.start(self._client_keys.run)
         tell = self.rim.performers[MemberChanged]
 

@@ -31,6 +31,7 @@ from adsum.observe.server_source import ServerSource
 from adsum.process.file_limit import ServerShares
 from adsum.process.leadership_log import LeadershipLog
 from adsum.process.node import AgentRim
+from adsum.process.old_log import RAFT_FOLDER
 from adsum.process.seen_hosts import SeenHosts, tell_of_hosts
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
@@ -51,7 +52,6 @@ from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
 from adsum.storage.quorum_recovery import QuorumRecoveryRefused
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 
-RAFT_FOLDER = "raft"
 SEGMENT_IN_MEMORY_BYTES = 2 << 20  # there are three, counting the ballast
 
 log = logging.getLogger("raft")
@@ -149,6 +149,9 @@ class ServerRim:
             if member.standing.departure and tags.decode(member.profile.meta).is_server:
                 found.add(str(UUID(bytes=member.profile.node_id)))
         return found
+
+    def name_of(self, node: str) -> str:
+        return self._name_of(node)
 
     def applied(self) -> None:
         self.keys.applied()
