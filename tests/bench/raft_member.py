@@ -58,6 +58,9 @@ class Peers:
             for number, port in enumerate(ports)
         ]
 
+    def name_of(self, node: str) -> str:
+        return node
+
     def left(self) -> list[str]:
         return []
 

@@ -77,6 +77,9 @@ class Roster:
     def servers(self) -> Sequence[KnownServer]:
         return list(self.known.values())
 
+    def name_of(self, node: str) -> str:
+        return f"server {UUID(node).int}"
+
     def left(self) -> Sequence[str]:
         return []
 

@@ -23,6 +23,10 @@ class Directory(Protocol):
     def servers(self) -> Sequence[KnownServer]:
         """All that are alive, this one included or not; as of now."""
 
+    def name_of(self, node: str) -> str:
+        """What people call it."""
+        ...
+
     def left(self) -> Collection[str]:
         """The nodes of those that said good-bye and have not come back."""
         ...

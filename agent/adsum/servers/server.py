@@ -38,7 +38,7 @@ from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.net.streams import AgentLines, StreamLimits, StreamServer
 from adsum.net.unread import UnreadBytes
-from adsum.now import SECOND, Now
+from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import MemberId, Restored, SnapshotRef
@@ -51,6 +51,7 @@ from adsum.servers.figures import figures_of
 from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import LINES_MAX, Links
+from adsum.servers.missing import without_majority
 from adsum.servers.raising_level import RaisingLevel
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
@@ -65,6 +66,7 @@ from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SALT_BYTES
 
+MISSING_S = 5.0  # several election timeouts; the multiplier stretches it with them
 LEAVE_S, LEAVE_RETRY_S = 3.0, 0.1
 # Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
 UNREAD_BYTES_MAX = 128 * 1024 * 1024
@@ -130,6 +132,7 @@ class ConsensusServer:
         self.settings = settings
         self.driver: Driver | None = None  # once there is a cluster
         self.carry_counters = CarryCounters()
+        self._driven_since_ns = 0
         self._folder = folder
         self._is_in_doubt = bool(opened.doubt)
         self._directory = directory
@@ -207,7 +210,8 @@ class ConsensusServer:
             return f"this server belongs to no cluster yet: {self._founding.core.waits_for}"
         if self.driver.leader is not None:
             return ""
-        return f"no leader is known in term {self.driver.core.soft.term}, and an election is on"
+        missing = self._missing(self.driver)
+        return missing or f"no leader is known in term {self.driver.core.soft.term}, and an election is on"
 
     @property
     def figures(self) -> ConsensusFigures | None:
@@ -328,6 +332,18 @@ class ConsensusServer:
             return []
         return [member.node for member in self.driver.core.raft.replica.configuration.members()]
 
+    def _missing(self, driver: Driver) -> str:
+        now = self._now()
+        return without_majority(
+            driver.core.raft.replica.configuration,
+            self.me,
+            {node: silence_ns // MILLISECOND for node, silence_ns in driver.silences_ns().items()},
+            running_ms=(now.monotonic_ns - self._driven_since_ns) // MILLISECOND,
+            silent_ms=int(MISSING_S * 1_000 * self.settings.raft_multiplier),
+            wall_ms=now.wall_ms,
+            name_of=self._directory.name_of,
+        )
+
     def _methods(self) -> dict[str, requests.Method]:
         return {
             standing.STANDING: self._answer_standing,
@@ -375,6 +391,7 @@ class ConsensusServer:
     def _driven(self) -> Driver:
         identity = self.log.identity
         now = self._now()
+        self._driven_since_ns = now.monotonic_ns
         raft = RaftCore(
             me=identity.member,
             stamp=MessageStamp(identity.cluster, identity.epoch),
