@@ -13,13 +13,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.cli.locking import TTL_S, Held, KeyLock, KeySemaphore, Session, until_lost
 
 CHILD_FAILED = 2
+LOOK_S = 0.05  # whether the command has ended
 GRACE_S = 5.0  # between being told to end and being killed
 DEFAULT_SHELL = "/bin/sh"
 OUT_OF_TIME = "Shutdown triggered or timeout during lock acquisition"
@@ -37,13 +40,18 @@ def run(call: ParsedCommand) -> int:
     kind = "lock" if limit == 1 else "semaphore"
     name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{prefix}'"
     say = _Saying(is_verbose=call.is_on("verbose"))
-    with connect(call) as api, connect(call) as renewing:
+    is_told_to_end = threading.Event()
+    # The session is not left behind: a signal waits until it is known, and does not disturb its end.
+    with connect(call) as api, connect(call) as renewing, _on_signals(lambda *_: is_told_to_end.set()):
         session = Session(api, name, call.text("datacenter"))
         try:
-            with _KeptAlive(session, renewing) as kept:
+            with _on_signals(_give_up), _KeptAlive(session, renewing) as kept:
+                if is_told_to_end.is_set():
+                    raise CommandFailed(OUT_OF_TIME)
                 return _hold(call, api, session, kept, prefix, command, limit, retries, patience_s, say)
         finally:
-            session.destroy()
+            with connect(call) as last:
+                session.destroy(last)
 
 
 def _hold(
@@ -84,33 +92,44 @@ def _run_child(
     uses_shell = call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False")
     words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(command)] if uses_shell else command
     stdin = None if call.is_on("pass-stdin") else subprocess.DEVNULL
-    try:
-        child = subprocess.Popen(words, env=environment, stdin=stdin)
-    except OSError as problem:
-        raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
-    lost = threading.Event()
+    lost, is_over = threading.Event(), threading.Event()
+    kept.tells(lost)
 
     def watch() -> None:
         with connect(call) as watching_api:
-            until_lost(held, watching_api, retries, lambda: child.poll() is not None)
+            until_lost(held, watching_api, retries, is_over.is_set)
         lost.set()
 
-    before = {each: signal.signal(each, lambda *_: lost.set()) for each in (signal.SIGTERM, signal.SIGINT)}
-    kept.tells(lost)
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        while child.poll() is None and not lost.wait(0.05):
+    with _on_signals(lambda *_: lost.set()):
+        try:
+            child = subprocess.Popen(words, env=environment, stdin=stdin)
+        except OSError as problem:
+            raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
+        threading.Thread(target=watch, daemon=True).start()
+        while child.poll() is None and not lost.wait(LOOK_S):
             pass
+        is_over.set()
         if child.poll() is None:
             print("Lock lost, killing child", file=sys.stderr)
             _end(child, say)
         else:
             say.more("Child terminated, releasing lock")
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
     return _status_of(child, call)
+
+
+@contextmanager
+def _on_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    before = {each: signal.signal(each, handler) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, earlier in before.items():
+            signal.signal(each, earlier)
+
+
+def _give_up(_signal: int, _frame: FrameType | None) -> None:
+    """What was begun is undone on the way out."""
+    raise CommandFailed(OUT_OF_TIME)
 
 
 def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:

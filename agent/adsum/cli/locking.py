@@ -43,7 +43,6 @@ class Session:
     """Kept alive by `renew` at least twice within its TTL."""
 
     def __init__(self, api: Api, name: str, datacenter: str) -> None:
-        self._api = api
         self.query = [("dc", datacenter)]
         created = api.put("/v1/session/create", self.query, {"Name": name, "TTL": TTL})
         self.id: str = json.loads(created)["ID"]
@@ -56,8 +55,8 @@ class Session:
             return refused.code != http.HTTPStatus.NOT_FOUND
         return True
 
-    def destroy(self) -> None:
-        self._api.put(f"/v1/session/destroy/{self.id}", self.query)
+    def destroy(self, api: Api) -> None:
+        api.put(f"/v1/session/destroy/{self.id}", self.query)
 
 
 class KeyLock:
@@ -137,6 +136,15 @@ class KeySemaphore:
         ]
         if b"true" not in self._api.send("PUT", self._path(self._session.id), contender):
             raise CommandFailed("Lock acquisition failed: failed to make contender entry")
+        is_acquired = False
+        try:
+            is_acquired = self._enter(until_s)
+        finally:
+            if not is_acquired:
+                self._contend_no_more()
+        return is_acquired
+
+    def _enter(self, until_s: float | None) -> bool:
         wait: list[tuple[str, str]] = []
         while True:
             entries = self._entries(self._api, wait)
@@ -162,7 +170,7 @@ class KeySemaphore:
             others = [each for each in holders if each != self._session.id]
             if others == holders or self._write(others, modified):
                 break
-        self._api.send("DELETE", self._path(self._session.id), self._session.query)
+        self._contend_no_more()
 
     def clean_up(self) -> bool:
         holders, modified = self._holders(self._entries(self._api, []))
@@ -170,6 +178,9 @@ class KeySemaphore:
             return False
         query = [*self._session.query, ("cas", str(modified))]
         return b"true" in self._api.send("DELETE", self._path(".lock"), query)
+
+    def _contend_no_more(self) -> None:
+        self._api.send("DELETE", self._path(self._session.id), self._session.query)
 
     def _path(self, name: str) -> str:
         return f"/v1/kv/{self._prefix}/{name}"

@@ -1,0 +1,187 @@
+"""`adsum lock` on a real agent, and beside Consul's own where it is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.system.agents import Agent, adsum_program, consul_program, running, until
+
+ADSUM = adsum_program().command[0]
+WAIT_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Agent]:
+    with running(adsum_program()) as agent:
+        yield agent
+
+
+def environment(agent: Agent) -> dict[str, str]:
+    return os.environ | {"CONSUL_HTTP_ADDR": f"127.0.0.1:{agent.ports.http}", "SHELL": "/bin/sh"}
+
+
+def lock(agent: Agent, *words: str, data: str = "", program: str = ADSUM) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [program, "lock", *words],
+        input=data,
+        capture_output=True,
+        text=True,
+        env=environment(agent),
+        timeout=WAIT_S,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+class Holder:
+    """`adsum lock` in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def end(self, by: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Its status, and what it said to people."""
+        self.process.send_signal(by)
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        _out, err = self.process.communicate(timeout=WAIT_S)
+        return self.process.returncode, err
+
+
+@contextmanager
+def holding(agent: Agent, *words: str) -> Iterator[Holder]:
+    """Started, and holding the lock: its command said so."""
+    with subprocess.Popen(
+        [ADSUM, "lock", *words],
+        env=environment(agent),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield Holder(process)
+        finally:
+            process.terminate()
+
+
+def session_of(agent: Agent, key: str) -> str:
+    return str(agent.get_json(f"/v1/kv/{key}")[0]["Session"])
+
+
+def keys_below(agent: Agent, prefix: str) -> object:
+    status, body = agent.call("GET", f"/v1/kv/{prefix}?keys")
+    return json.loads(body) if status == 200 else []
+
+
+def test_the_command_runs_while_the_lock_is_held_and_nothing_is_left(agent: Agent) -> None:
+    status, out, _err = lock(agent, "a", "echo $CONSUL_LOCK_HELD; echo $ADSUM_FENCING_TOKEN")
+    held, token = out.splitlines()
+    assert (status, held) == (0, "true")
+    assert int(token) > 0
+    assert keys_below(agent, "a/") == []
+
+
+def test_the_status_of_the_command_is_passed_on_where_somebody_asks_for_it(agent: Agent) -> None:
+    told = "Error running handler: exit status 3\n"
+    assert lock(agent, "a", "exit 3") == (0, "", told)
+    assert lock(agent, "-child-exit-code", "a", "exit", "3") == (2, "", told)
+
+
+def test_a_command_without_a_shell_gets_its_words_as_they_are(agent: Agent) -> None:
+    assert lock(agent, "-shell=false", "a", "echo", "$HOME", "a  b") == (0, "$HOME a  b\n", "")
+    status, _out, err = lock(agent, "-shell=false", "a", "/bin/no-such")
+    assert (status, "Error starting handler" in err) == (1, True)
+    assert keys_below(agent, "a/") == []
+
+
+def test_the_standard_input_is_the_command_s_where_somebody_asks_for_it(agent: Agent) -> None:
+    assert lock(agent, "a", "cat", data="said")[1] == ""
+    assert lock(agent, "-pass-stdin", "a", "cat", data="said")[1] == "said"
+
+
+def test_who_waits_for_a_lock_gives_up_when_its_time_is_over(agent: Agent) -> None:
+    with holding(agent, "b", "echo held; exec sleep 60") as holder:
+        status, out, err = lock(agent, "-timeout=1s", "b", "echo never")
+        assert (status, out) == (1, "")
+        assert err == "Shutdown triggered or timeout during lock acquisition\n"
+        holder.end()
+    assert lock(agent, "b", "echo mine")[1] == "mine\n"
+
+
+def test_a_lock_that_is_lost_ends_the_command(agent: Agent) -> None:
+    with holding(agent, "-verbose", "c", "echo held; exec sleep 60") as holder:
+        agent.put(f"/v1/session/destroy/{session_of(agent, 'c/.lock')}")
+        status, err = holder.wait()
+    assert status == 0
+    told = re.sub(r"pid \d+", "pid N", err)
+    assert told == (
+        "Setting up lock at path: c/.lock\n"
+        "Attempting lock acquisition\n"
+        "Starting handler\n"
+        "Lock lost, killing child\n"
+        "Terminating child pid N\n"
+        "Child terminated\n"
+        "Error running handler: signal: terminated\n"
+        "Cleanup succeeded\n"
+    )
+
+
+def test_a_signal_ends_the_command_and_lets_the_lock_go(agent: Agent) -> None:
+    with holding(agent, "d", "echo held; exec sleep 60") as holder:
+        holder.end(signal.SIGINT)
+    assert keys_below(agent, "d/") == []
+
+
+def test_a_signal_while_it_waits_leaves_no_session(agent: Agent) -> None:
+    with holding(agent, "w", "echo held; exec sleep 60") as holder:
+        with subprocess.Popen([ADSUM, "lock", "w", "true"], env=environment(agent)) as waiting:
+            until(lambda: len(agent.get_json("/v1/session/list")) == 2, within_s=WAIT_S)
+            waiting.terminate()
+            assert waiting.wait(WAIT_S) == 1
+        assert len(agent.get_json("/v1/session/list")) == 1
+        holder.end()
+
+
+def test_a_semaphore_lets_in_as_many_as_it_says_and_nobody_with_another_number(agent: Agent) -> None:
+    with (
+        holding(agent, "-n=2", "s", "echo held; exec sleep 60") as first,
+        holding(agent, "-n", "2", "s", "echo held; exec sleep 60") as second,
+    ):
+        status, _out, err = lock(agent, "-n=2", "-timeout=500ms", "s", "echo never")
+        assert (status, err) == (1, "Shutdown triggered or timeout during lock acquisition\n")
+        status, _out, err = lock(agent, "-n=3", "s", "echo never")
+        assert status == 1
+        assert "semaphore limit conflict (lock: 2, local: 3)" in err
+        first.end()
+        second.end()
+    assert keys_below(agent, "s/") == []
+
+
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(agent: Agent) -> None:
+    for words in (("-n=0", "a", "true"), ("-timeout=-1s", "a", "true"), ("a",)):
+        assert lock(agent, *words)[0] == 2
+    assert agent.get_json("/v1/session/list") == []
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_it_competes_with_consul_s_own_for_the_same_lock(agent: Agent, limit: int) -> None:
+    consul = consul_program()
+    if consul is None:
+        pytest.skip("real Consul is not here: set PEERS, or run the script that unpacks it")
+    prefix = f"shared{limit}"
+    with ExitStack() as holders:
+        for _ in range(limit):
+            holders.enter_context(holding(agent, f"-n={limit}", prefix, "echo held; exec sleep 60"))
+        words = (f"-n={limit}", "-timeout=1s", prefix, "echo never")
+        assert lock(agent, *words, program=consul.command[0])[:2] == (1, "")
+    assert lock(agent, f"-n={limit}", prefix, "echo mine", program=consul.command[0])[1] == "mine\n"
