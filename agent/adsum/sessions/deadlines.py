@@ -12,9 +12,10 @@ from adsum.timers import Timers
 
 
 class Deadlines:
-    def __init__(self) -> None:
+    def __init__(self, long_ttl_ms: int = LONG_TTL_MS) -> None:
         self.due: dict[str, None] = {}  # whose time has come, in that order
         self.long: dict[str, None] = {}  # whose remaining time is noted in the log
+        self._long_ttl_ms = long_ttl_ms
         self._due_ns: dict[str, int] = {}
         self._timers: Timers[str] = Timers()
 
@@ -64,5 +65,5 @@ class Deadlines:
         self.due.pop(session.id, None)
         self._due_ns[session.id] = due_ns
         self._timers.set(session.id, due_ns)
-        if session.ttl_ms > LONG_TTL_MS:
+        if session.ttl_ms > self._long_ttl_ms:
             self.long[session.id] = None

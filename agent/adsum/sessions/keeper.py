@@ -116,7 +116,7 @@ class SessionKeeper:
         self._is_proven = False
         self._is_due = True
         self._revision = 0  # of sessions, up to which they were looked at
-        self._deadlines = Deadlines()
+        self._deadlines = Deadlines(self._settings.long_ttl_ms)
         self._watching = SessionsByNode(self._sees)
         self._failures = self._new_failures()
         self._missing: Timers[str] = Timers()  # sessions whose check is not published any more

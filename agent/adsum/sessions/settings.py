@@ -25,6 +25,7 @@ VERDICTS_ASKED_MAX = 16  # at once
 
 class KeeperSettings(NamedTuple):
     node_grace_ns: int = 10 * SECOND  # how long a node has failed before its sessions end
+    long_ttl_ms: int = LONG_TTL_MS
 
 
 KEEPER_SETTINGS = KeeperSettings()

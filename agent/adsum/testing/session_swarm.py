@@ -31,8 +31,7 @@ FAULTS = (
 )
 FAULTY_NS = 60 * SECOND
 QUIET_NS = 60 * SECOND
-LONG_QUIET_NS = 180 * SECOND  # in which those with the longest TTL end, too
-LONG_QUIET_EVERY = 4  # seeds
+
 CLIENTS = 14
 WRONG_NS = (300 * MILLISECOND, 5 * SECOND, 25 * SECOND)
 LATE_NS = (2 * MILLISECOND, 100 * MILLISECOND, 3 * SECOND, 15 * SECOND)
@@ -71,7 +70,7 @@ class SessionClient:
         )
         self.session = session
         world.create(random.choice(list(world.servers.values())).server, session)
-        until_ns = world.now_ns + random.choice((1, 10, 30, 80)) * SECOND
+        until_ns = world.now_ns + random.choice((1, 5, 15, 80)) * SECOND
         self._go_on(session, until_ns)
 
     def _go_on(self, session: Session, until_ns: int) -> None:
@@ -87,7 +86,7 @@ class SessionClient:
                     delay_ns = random.choice(LATE_NS) if random.random() < 0.2 else LATE_NS[0]
                     index = server.server.host.index
                     world.call(world.now_ns + delay_ns, partial(world.renew, index, session.id))
-        pause_ns = (session.ttl_ms or 2_000) * MILLISECOND // 3
+        pause_ns = int((session.ttl_ms or 2_000) * MILLISECOND * random.uniform(0.1, 1.0))
         world.call(world.now_ns + pause_ns, lambda: self._go_on(session, until_ns))
 
     def _renew_at_the_last_moment(self, session: Session) -> None:
@@ -192,7 +191,7 @@ def run_sessions(seed: int) -> tuple[SessionWorld, Counter[str]]:
     world.is_over = True
     for sight in world.sights:
         sight.lag_ns = LAGS_NS[0]
-    world.run_for(LONG_QUIET_NS if seed % LONG_QUIET_EVERY == 0 else QUIET_NS)
+    world.run_for(QUIET_NS)
     demand(world.doomed() == [], f"{world.doomed()} are there, though their node or check is not")
     ends = Counter(fate.ended.cause.name for fate in world.fates.values() if fate.ended is not None)
     return world, ends

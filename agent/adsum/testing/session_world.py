@@ -34,7 +34,7 @@ from adsum.session import EndCause, EndedSession, Session
 from adsum.sessions.judging import SERF_HEALTH
 from adsum.sessions.keeper import SessionKeeper
 from adsum.sessions.sees import CheckSeen, HostSeen, HostVerdict, NodeKey, RecordsSeen
-from adsum.sessions.settings import LONG_TTL_MS
+from adsum.sessions.settings import KeeperSettings
 from adsum.store.commands import CreateSession, StoreRequest, encode_request
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 from adsum.store.snapshot import StoreState
@@ -51,7 +51,8 @@ VERDICT_NS = 2 * SECOND
 DRIFT = 0.96  # of two clocks, at most
 LAGS_NS = (50 * MILLISECOND, 300 * MILLISECOND, 2 * SECOND, 15 * SECOND)
 GRACE_NS = 10 * SECOND
-TTLS_MS = (2_000, 4_000, 10_000, 61_000)
+TTLS_MS = (2_000, 4_000, 8_000, 15_000)
+SETTINGS_HERE = KeeperSettings(long_ttl_ms=5_000)  # so that a minute is long enough to see long ones end
 
 
 class NodeStanding(NamedTuple):
@@ -159,7 +160,7 @@ class KeepingServer:
         self.was_proven = 0  # the term
         machine = cast("SessionsOnLog", server.state_machine).store
         self.keeping = SessionKeeping(
-            server.me.node, machine, self.sight, self, lambda: world.now_at(server.host)
+            server.me.node, machine, self.sight, self, lambda: world.now_at(server.host), SETTINGS_HERE
         )
 
     @property
@@ -370,7 +371,7 @@ class SessionWorld(BareServers):
     def _demand_bound(self, fate: SessionFate) -> None:
         ttl_ns = fate.session.ttl_ms * MILLISECOND
         changes = self.takeovers - fate.takeovers
-        a_change_ns = 10 * SECOND if fate.session.ttl_ms > LONG_TTL_MS else 2 * ttl_ns
+        a_change_ns = 10 * SECOND if fate.session.ttl_ms > SETTINGS_HERE.long_ttl_ms else 2 * ttl_ns
         bound_ns = (2 * ttl_ns + changes * a_change_ns) / DRIFT + (changes + 1) * 2 * SECOND
         led_ns = self.led_ns - fate.led_ns
         demand(led_ns <= bound_ns, f"{fate.session.id} lives {led_ns / SECOND} s, {changes} changes")
