@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from adsum.consensus.effects import StateDoubted
 from adsum.kv import (
     KeyCause,
     KeyRead,
@@ -95,6 +96,37 @@ def test_b23_whoever_gives_up_waits_for_nothing_any_more() -> None:
         assert len(consensus.keys.waiters) == 0
     assert written(consensus, KeyWrite(PUT, b"a", b"2")) == ""
     assert answers == []
+
+
+def causes(consensus: InstantConsensus, *modes: ReadMode, since: int = 0) -> list[KeyCause | None]:
+    """Why each read is refused; None if it is answered."""
+    answers = list[KeysFound | KeyRefusal]()
+    for mode in modes:
+        consensus.keys.read(KeyRead(ReadShape.KEY, b"a", mode=mode, since=since), answers.append)
+    return [answer.cause if isinstance(answer, KeyRefusal) else None for answer in answers]
+
+
+def test_where_servers_differ_and_nobody_knows_who_is_right_nothing_stale_is_read() -> None:
+    consensus = InstantConsensus()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    consensus.keys.doubted(StateDoubted("servers differ"))
+    assert causes(consensus, *ReadMode) == [None, None, KeyCause.DOUBTED]
+    consensus.keys.doubted(StateDoubted(""))
+    assert causes(consensus, *ReadMode) == [None, None, None]
+
+
+def test_where_applying_has_stopped_nothing_is_read_and_nobody_goes_on_waiting() -> None:
+    consensus, answers = InstantConsensus(), list[KeysFound | KeyRefusal]()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    for shape in (ReadShape.KEY, ReadShape.TREE):
+        consensus.keys.read(KeyRead(shape, b"a", since=1), answers.append)
+    consensus.keys.doubted(StateDoubted("it differs", has_stopped=True))
+    assert [(answer.cause, answer.sentence) for answer in answers if isinstance(answer, KeyRefusal)] == [
+        (KeyCause.DOUBTED, "it differs"),
+        (KeyCause.DOUBTED, "it differs"),
+    ]
+    assert len(consensus.keys.waiters) == 0
+    assert causes(consensus, *ReadMode) == [KeyCause.DOUBTED] * 3
 
 
 LARGE = 200_000  # keys; several turns for either shape
