@@ -18,6 +18,7 @@ import trio
 from adsum import forwarded
 from adsum.agent import tags
 from adsum.agent.known_servers import LeadershipSeen
+from adsum.agent.store_publishing import StorePublishing
 from adsum.config.config import Config
 from adsum.consensus.effects import StateDoubted, Turned
 from adsum.consensus.errors import StoreBroken
@@ -70,7 +71,8 @@ class ServerRim:
         self._membership = node.core.cluster.membership
         self._turned = Turned(Role.FOLLOWER, None, NO_TERM, Turn(TurnCause.STARTED))
         self._configuration = Configuration()  # as it was told last
-        machine = StoreMachine()
+        self._machine = machine = StoreMachine()
+        self._publishing = StorePublishing()
         try:
             path = Path(config.data_dir) / RAFT_FOLDER
             self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
@@ -157,6 +159,9 @@ class ServerRim:
         self.keys.applied()
         self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
+        news = self._publishing.news(self._machine.external, is_leader=self.server.driver.is_leader)
+        if news is not None:
+            self._node.receive(news)
         if self.server.driver.core.raft.replica.configuration is not self._configuration:
             self._tell()
 
