@@ -63,6 +63,11 @@ def _seen(cluster: ClusterState, host: CatalogHost) -> SeenNode:
     else:
         member = membership.member_by_id(node_id)
         generation = member.standing.generation if member is not None else 0
-    state = cluster.sharing.replication.state(node_id[:SHORT])
-    is_of_this_life = state is not None and state.generation == generation
-    return SeenNode(node_id, generation, state.low_water if state is not None and is_of_this_life else 0)
+    replication = cluster.sharing.replication
+    state = replication.state(node_id[:SHORT])
+    if state is None or state.generation != generation:
+        return SeenNode(node_id, generation, 0)
+    if node_id == membership.me.node_id:
+        # The view here is ahead of what is published.
+        return SeenNode(node_id, generation, replication.publisher.promise())
+    return SeenNode(node_id, generation, state.low_water)

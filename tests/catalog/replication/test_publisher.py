@@ -59,6 +59,22 @@ def test_a_check_that_is_what_it_was_after_a_second_is_no_news(publisher: Publis
     assert publisher.state.version == 1
 
 
+def test_a_version_that_was_promised_is_reached_also_by_a_check_that_is_what_it_was(
+    publisher: Publisher,
+) -> None:
+    """Who accepted a session while it was well waits for evidence as new as that."""
+    publisher.put(0, "web", b"1", Urgency.CRITICAL)
+    tell(publisher, 0)
+    assert publisher.promise() == 1
+    publisher.put(1, "web", b"2", Urgency.PASSING)
+    assert publisher.promise() == 2
+    publisher.put(2, "web", b"1", Urgency.CRITICAL)
+    assert publisher.promise() == 2
+    (delta,) = tell(publisher, 2 * SECOND)
+    assert [(item.version, item.value) for item in delta.items] == [(2, b"1")]
+    assert publisher.promise() == publisher.state.version == 2
+
+
 def test_what_is_published_already_is_counted_and_waits_for_nothing(
     publisher: Publisher, tally: ReplicationTally
 ) -> None:

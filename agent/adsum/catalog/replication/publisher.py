@@ -54,6 +54,7 @@ class Publisher:
         self._free: list[int] = []
         self._waiting: dict[int, tuple[bytes | None, Urgency]] = {}  # not yet in the state
         self._waiting_growth: dict[int, int] = {}  # of the state, by each that waits
+        self._promised = 0  # version, which somebody was told of
         self._growing_bytes = 0  # by all of them
         self._published_ns: dict[int, int] = {}  # of items that may have to wait
         self._pushes = Pushes(tally)
@@ -99,10 +100,23 @@ class Publisher:
         known = [each._replace(version=version) for version, each in enumerate(self.state.since(0), start=2)]
         nothing = OwnerState(self.state.owner, generation, version=1, low_water=1)  # there is nothing yet
         self.state = states.merged(nothing, known, known[-1].version, 0) if known else nothing
+        self._promised = 0
         self._pushes.begin_anew([item.number for item in known])
         removed, self._graves = list(self._graves), {}
         self._release(removed)
         self._set_timer(now_ns)
+
+    def promise(self) -> int:
+        """The version of the state when everything that waits is in it. It will be reached, also by what is
+        by then as it was before: somebody waits for it."""
+        items = self.state.items
+        news = [
+            number
+            for number, (value, _urgency) in self._waiting.items()
+            if (items[number].value if number in items else None) != value
+        ]
+        self._promised = max(self._promised, self.state.version + len(news))
+        return self._promised
 
     # Time.
 
@@ -123,7 +137,8 @@ class Publisher:
             value, urgency = self._waiting.pop(number)
             self._growing_bytes -= self._waiting_growth.pop(number)
             known = self.state.items.get(number)
-            if (known.value if known is not None else None) == value:
+            is_promised = self.state.version + len(items) < self._promised
+            if (known.value if known is not None else None) == value and not is_promised:
                 self._tally.coalesced += 1
                 continue
             items.append(Item(number, self.state.version + len(items) + 1, value))
