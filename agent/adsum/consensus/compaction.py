@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 from adsum.consensus.effects import RecordSnapshot, WriteSnapshot
 from adsum.consensus.reports import SnapshotRecorded, SnapshotVerified, SnapshotWritten
 from adsum.effects import LogLine, Severity
-from adsum.now import SECOND
+from adsum.now import MILLISECOND, SECOND
 from adsum.raft.types import SnapshotRef
 
 if TYPE_CHECKING:
     from adsum.consensus.core import ConsensusCore
 
 LOOK_INTERVAL_NS = SECOND
-LET_GO_ENTRIES = 2_048  # in one tick; a millisecond at most
+# Of what a snapshot stands for: a hundred thousand a second, and of each step no write takes notice.
+LET_GO_ENTRIES = 512
+LET_GO_INTERVAL_NS = 5 * MILLISECOND
 
 
 class Compaction:
@@ -30,7 +32,8 @@ class Compaction:
         self._has_failed = False  # since the last look, which tries again
         self._core = core
         self._damaged: SnapshotRef | None = None
-        self._first_to_keep: int | None = None  # of what the newest snapshot stands for; None: it is all gone
+        self._first_to_keep = 0  # of what the newest snapshot stands for
+        self.let_go_ns: int | None = None  # when the next of that go; None: it is all gone
         self._regular_ns = now_ns  # when enough entries are reason enough again
         self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
 
@@ -70,7 +73,7 @@ class Compaction:
             return
         self._core.emit(RecordSnapshot(meta, report.ref, self._first_kept(meta.index)))
 
-    def recorded(self, report: SnapshotRecorded) -> None:
+    def recorded(self, report: SnapshotRecorded, now_ns: int) -> None:
         """Unless the leader's snapshot came in between, which is of later."""
         self.is_making = False
         core, log, meta = self._core, self._core.raft.replica.log, report.meta
@@ -80,23 +83,20 @@ class Compaction:
             core.counters.snapshots_made += 1
             core.storing.note_snapshot(meta, report.ref)
             core.raft.compacted(meta, log.first_index)
-            self._first_to_keep = report.first_kept
+            self._first_to_keep, self.let_go_ns = report.first_kept, now_ns
 
-    def let_go(self) -> bool:
-        """Of some entries that a snapshot stands for, in every tick; to free a hundred thousand at once would
-        hold the loop. True if there are more. A member that is being brought a snapshot only since then needs
-        what follows on it: that is left to the next one."""
+    def let_go(self, now_ns: int) -> None:
+        """Of some entries that a snapshot stands for, whenever it is due; to free a hundred thousand at once
+        would hold the loop. A member that is being brought a snapshot only since then needs what follows on
+        it: that is left to the next one."""
         first_to_keep, log = self._first_to_keep, self._core.raft.replica.log
-        if first_to_keep is None:
-            return False
         if not log.is_restoring:
             first_to_keep = min(first_to_keep, self._first_kept(log.snapshot.index))
             first_kept = min(first_to_keep, log.first_index + LET_GO_ENTRIES)
             if first_kept > log.first_index:
                 self._core.raft.compacted(log.snapshot, first_kept)
-        if log.is_restoring or log.first_index >= first_to_keep:
-            self._first_to_keep = None
-        return self._first_to_keep is not None
+        is_over = log.is_restoring or log.first_index >= first_to_keep
+        self.let_go_ns = None if is_over else now_ns + LET_GO_INTERVAL_NS
 
     def found_no_room(self, sentence: str) -> None:
         self.is_making = False

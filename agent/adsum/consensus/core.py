@@ -165,7 +165,7 @@ class ConsensusCore:
         if self._is_due:
             return self._now_ns
         due_ns = min(self.pace.due_ns, self.compaction.due_ns, self.room.due_ns)
-        for more_ns in (self._news_ns, self.requests.due_ns):
+        for more_ns in (self._news_ns, self.requests.due_ns, self.compaction.let_go_ns):
             if more_ns is not None and more_ns < due_ns:
                 due_ns = more_ns
         return due_ns
@@ -222,7 +222,7 @@ class ConsensusCore:
                 if not self.compaction.is_making:  # it was given up
                     self.room.snapshot_ended()
             case reports.SnapshotRecorded():
-                self.compaction.recorded(report)
+                self.compaction.recorded(report, self._now_ns)
                 self.room.snapshot_ended()
             case reports.SnapshotFoundNoRoom(sentence):
                 self.compaction.found_no_room(sentence)
@@ -253,7 +253,8 @@ class ConsensusCore:
             self._pass_tick(now)
         if now_ns >= self.compaction.due_ns:
             self.compaction.look(now_ns)
-        lets_go = self.compaction.let_go()
+        if self.compaction.let_go_ns is not None and now_ns >= self.compaction.let_go_ns:
+            self.compaction.let_go(now_ns)
         if now_ns >= self.room.due_ns:
             self.room.look(now_ns)
         self.requests.look(now_ns)
@@ -264,7 +265,6 @@ class ConsensusCore:
             self._break()
         else:
             self._take_turn(tells_commits=tells_commits)
-        self._is_due |= lets_go
         return self._taken()
 
     def end(self) -> Sequence[ConsensusEffect]:
@@ -390,7 +390,9 @@ class ConsensusCore:
         if group is not None:
             self.emit(group)
         self._apply()
-        if self._news_ns is None and self.raft.owes_commit_news:
+        if not self.raft.owes_commit_news:  # entries brought it
+            self._news_ns = None
+        elif self._news_ns is None:
             self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
         if self._stop_ns is not None:
             self._look_whether_handed_over()
