@@ -190,6 +190,19 @@ async def test_messages_without_answer_arrive_in_order() -> None:
     assert fake.heard == [("raft", str(number).encode()) for number in range(1_000)]
 
 
+async def test_messages_larger_than_a_socket_takes_at_once_arrive_whole_and_in_order() -> None:
+    fake = Fake()
+    async with connected(fake, KEY_A) as (line, _):
+        await line.ask("echo", b"", timeout_s=5)
+        for number in range(6):
+            assert line.tell("raft", str(number).encode() * (1 << 22 if number % 2 == 0 else 1))
+        assert await line.ask("echo", b"last", timeout_s=5) == b"last"
+    assert [(body[:1], len(body)) for _topic, body in fake.heard] == [
+        *((b"0", 1 << 22), (b"1", 1), (b"2", 1 << 22)),
+        *((b"3", 1), (b"4", 1 << 22), (b"5", 1)),
+    ]
+
+
 async def test_a_caller_that_goes_away_takes_its_call_along() -> None:
     fake = Fake()
     async with connected(fake) as (line, server):

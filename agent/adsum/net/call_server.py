@@ -107,17 +107,17 @@ class _Connection:
 
     async def read(self) -> None:
         try:
-            while True:
-                await self._outbox.wait_for_room()
-                payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
-                try:
-                    self._take(call_frames.decode(payload))
-                except NetError:
-                    raise
-                except Exception as error:
-                    self._server.faults.dropped("call", error)
+            await self._channel.hear(self._hear, idle_s=SILENCE_MAX_S, answers=self._outbox)
         except NetError as error:
             self._server.lost(error)
+
+    def _hear(self, payload: bytes) -> None:
+        try:
+            self._take(call_frames.decode(payload))
+        except NetError:
+            raise
+        except Exception as error:
+            self._server.faults.dropped("call", error)
 
     async def _write(self) -> None:
         """What is waiting. Whoever has something to say does it, unless somebody is at it."""

@@ -96,6 +96,7 @@ class CallConnection:
         self._dial = dial
         self._rng = rng
         self._outbox = Outbox()
+        self._channel: Channel | None = None  # while connected
         self._calls: dict[int, _Call] = {}
         self._number = 0
         self._used_at_s = 0.0
@@ -134,9 +135,17 @@ class CallConnection:
     def tell(self, topic: str, body: bytes) -> bool:
         """Whether it was taken along; that it arrives, nobody promises."""
         self._used_at_s = trio.current_time()
-        is_taken = len(body) <= call_frames.BODY_BYTES_MAX and self._outbox.put(call_frames.tell(topic, body))
+        is_taken = len(body) <= call_frames.BODY_BYTES_MAX and self._take_along(call_frames.tell(topic, body))
         self.counters.tells_dropped += not is_taken
         return is_taken
+
+    def _take_along(self, frame: bytes) -> bool:
+        """At once, if nothing is ahead of it: for a message that comes alone a task would have to wake."""
+        if self._channel is None or self._outbox or not self._channel.is_ready:
+            return self._outbox.put(frame)
+        if not self._channel.send_at_once(frame):
+            self._outbox.mind_rest()
+        return True
 
     async def run(self) -> None:
         """Until cancelled; calls made while nobody runs it end with their deadline."""
@@ -173,14 +182,14 @@ class CallConnection:
                 call.end(NotSent(str(error)))
 
     async def _converse(self, opened: OpenedChannel) -> None:
-        self.peer = opened.peer
+        self.peer, self._channel = opened.peer, opened.channel
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_lost, self._read, opened.channel, nursery.cancel_scope)
                 nursery.start_soon(self._beat, nursery.cancel_scope)
                 await self._until_lost(self._write, opened.channel, nursery.cancel_scope)
         finally:
-            self.peer = None
+            self.peer = self._channel = None
             self._lose()
 
     async def _until_lost(
@@ -211,17 +220,18 @@ class CallConnection:
         scope.cancel()
 
     async def _read(self, channel: Channel) -> None:
-        while True:
-            frame = call_frames.decode(await channel.receive(idle_s=SILENCE_MAX_S))
-            match frame:
-                case call_frames.Answered(number, body):
-                    self._end(number, body)
-                case call_frames.FailedFrame(number, code, text):
-                    self._end(number, Declined(code, text))
-                case call_frames.BeatBack() | None:
-                    pass
-                case _:
-                    raise MalformedFrame("an answering agent that asks")
+        await channel.hear(self._hear, idle_s=SILENCE_MAX_S)
+
+    def _hear(self, payload: bytes) -> None:
+        match call_frames.decode(payload):
+            case call_frames.Answered(number, body):
+                self._end(number, body)
+            case call_frames.FailedFrame(number, code, text):
+                self._end(number, Declined(code, text))
+            case call_frames.BeatBack() | None:
+                pass
+            case _:
+                raise MalformedFrame("an answering agent that asks")
 
     def _end(self, number: int, outcome: bytes | CallError) -> None:
         call = self._calls.get(number)

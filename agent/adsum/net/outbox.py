@@ -20,12 +20,13 @@ Letter = tuple[bytes, Callable[[], bool] | None]  # a frame, and who knows when 
 
 
 class Outbox:
-    __slots__ = ("_letters", "_news", "_room", "bytes", "bytes_max")
+    __slots__ = ("_has_rest", "_letters", "_news", "_room", "bytes", "bytes_max")
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self.bytes = 0
         self.bytes_max = bytes_max
         self._letters: deque[Letter] = deque()
+        self._has_rest = False
         self._news = trio.lowlevel.ParkingLot()
         self._room = trio.lowlevel.ParkingLot()
 
@@ -52,13 +53,22 @@ class Outbox:
         self._emptied(self.bytes)
         return thrown
 
+    def mind_rest(self) -> None:
+        """The channel has some left of what was sent past this, and nobody waits for it."""
+        self._has_rest = True
+        self._news.unpark()
+
     async def wait(self) -> None:
-        while not self._letters:
+        while not self._letters and not self._has_rest:
             await self._news.park()
+
+    @property
+    def is_tight(self) -> bool:
+        return self.bytes * 2 > self.bytes_max
 
     async def wait_for_room(self) -> None:
         """Until half of it is free: whoever makes work for a peer waits here while it does not read."""
-        while self.bytes * 2 > self.bytes_max:
+        while self.is_tight:
             await self._room.park()
 
     async def send_to(self, channel: Channel) -> None:
@@ -71,10 +81,10 @@ class Outbox:
             if leaves is None or leaves():
                 piece.append(frame)
                 size += len(frame)
-        if piece:
-            await channel.send(*piece)
+        self._has_rest = False
+        await channel.send(*piece)
 
     def _emptied(self, by: int) -> None:
         self.bytes -= by
-        if self.bytes * 2 <= self.bytes_max:
+        if not self.is_tight:
             self._room.unpark_all()

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import trio
+
 from adsum.cbor import BadEncoding
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
@@ -42,6 +44,7 @@ class Sync:
         for frame in frames(message):
             self.spare(SPARED_S)
             await self._channel.send(frame)
+            await trio.lowlevel.checkpoint()  # of a long roster each frame takes a while to make
         self.spare(0.0)
 
     async def receive(self, *, idle_s: float) -> SyncMessage:
