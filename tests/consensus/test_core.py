@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from adsum.consensus import commands, compaction, core, reports
 from adsum.consensus.effects import (
@@ -419,7 +420,9 @@ def test_on_a_full_disk_room_is_looked_for_also_when_the_snapshot_for_it_was_giv
     entry = Entry(2, Term(1), EntryKind.COMMAND, 0, 1, None, b"a")
     bench.core.receive(bench.now, Append(STAMP, B, A, Term(1), 2, 1, Term(1), (entry,)))
     bench.settle()
-    bench.core.receive(bench.now, Append(STAMP, B, A, Term(1), 2, 2, Term(1), (entry._replace(index=3),)))
+    bench.core.receive(
+        bench.now, Append(STAMP, B, A, Term(1), 2, 2, Term(1), (structs.replace(entry, index=3),))
+    )
     bench.tick()
     (group,) = bench.taken(StoreGroup)
     bench.effects += bench.core.report(bench.now, reports.GroupFoundNoRoom(group.ticket, "no space left"))
@@ -546,7 +549,9 @@ def test_a_log_that_has_grown_large_waits_for_no_second_to_pass() -> None:
     assert len(bench.taken(WriteSnapshot)) == 1
 
 
-def test_what_a_snapshot_stands_for_goes_a_part_every_five_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_snapshot_stands_for_goes_a_part_every_five_milliseconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A hundred thousand entries at once would hold the loop."""
     monkeypatch.setattr(compaction, "LET_GO_ENTRIES", 2)
     bench = leading(EAGER)

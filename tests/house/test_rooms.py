@@ -20,13 +20,19 @@ from tests.house.rooms import IMPORT_ROOTS, ROOT, core_files, module_name
 
 NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 
-# Records and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. So is
-# what others say of keys. Other cores do without, for they are loaded before the first answer to DNS.
+# Entries of the log, records and commands of the store are structs of msgspec: a third of the memory, a tenth
+# of the time, nothing for the garbage collector. So is what others say of keys. Other cores do without, for
+# they are loaded before the first answer to DNS.
 STRUCTS = {"msgspec", "msgspec.msgpack", "msgspec.structs"}
 SPEAKERS_OF_KEYS = (
     *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
     *("adsum.external", "adsum.session", "adsum.store_requests", "adsum.transactions"),
     *("adsum.agent.asking", "adsum.agent.forwarding", "adsum.agent.store_publishing"),
+)
+# Client agents load none of them.
+OF_SERVERS = (
+    *("adsum.agent.server_agent", "adsum.consensus.", "adsum.raft."),
+    *("adsum.sessions.", "adsum.store."),
 )
 
 CORE_FILES = core_files()
@@ -75,7 +81,7 @@ def test_core_alone_in_a_process_loads_no_rim(name: str, loaded_by_core: dict[st
 
 
 def may_have_structs(module: str) -> bool:
-    return module in SPEAKERS_OF_KEYS or module.startswith(("adsum.sessions.", "adsum.store."))
+    return module in SPEAKERS_OF_KEYS or module.startswith(OF_SERVERS)
 
 
 def is_core_or_package_of_cores(module: str) -> bool:

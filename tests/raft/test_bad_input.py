@@ -13,6 +13,7 @@ from dataclasses import asdict
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from adsum.now import MILLISECOND, Now
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, encode_configuration
@@ -165,7 +166,7 @@ class Confusion:
             return made
         kind = random.choice(list(EntryKind))
         data = random.choice((b"", encode_configuration(Configuration((A, B, C, D)))))
-        return made._replace(kind=kind, data=data)
+        return structs.replace(made, kind=kind, data=data)
 
     def snapshot(self) -> SnapshotMeta:
         random = self.random

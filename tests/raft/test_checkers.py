@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from adsum.dedup import DedupKey
 from adsum.now import Now
@@ -164,7 +165,7 @@ def test_states_that_differ_at_one_index_are_refused() -> None:
 
 def test_a_log_digest_is_of_every_entry() -> None:
     assert log_digest(LOG) == log_digest(dict(reversed(LOG.items())))
-    assert log_digest(LOG) != log_digest(LOG | {3: LOG[3]._replace(time_ms=1)})
+    assert log_digest(LOG) != log_digest(LOG | {3: structs.replace(LOG[3], time_ms=1)})
 
 
 def test_a_server_that_forgot_what_its_disk_had_said_is_refused() -> None:
@@ -205,7 +206,7 @@ def test_of_two_tries_of_a_request_the_first_in_the_log_counts() -> None:
     log = {
         2: LOG[2],
         **{
-            index: LOG[3]._replace(index=index, dedup=DedupKey("1", 1, 7, 7), data=SET_A.encoded())
+            index: structs.replace(LOG[3], index=index, dedup=DedupKey("1", 1, 7, 7), data=SET_A.encoded())
             for index in (3, 4)
         },
     }

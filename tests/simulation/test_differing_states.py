@@ -7,6 +7,7 @@ from typing import Any
 
 import cbor2
 import pytest
+from msgspec import structs
 
 from adsum.agent.server_agent import Proposal
 from adsum.consensus.effects import StateDoubted
@@ -36,7 +37,7 @@ class OneEntryDiffers:
         self.registers.see(entry)
         seen = entry
         if self._is_broken and entry.index == BROKEN_AT:
-            seen = entry._replace(data=encode_request(StoreRequest(Put(b"key/0", b"?", flags=1), 1)))
+            seen = structs.replace(entry, data=encode_request(StoreRequest(Put(b"key/0", b"?", flags=1), 1)))
         answer = self.store.apply(seen)
         self._applied(entry)
         return answer

@@ -12,6 +12,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
+import msgspec
+
 from adsum.dedup import DedupKey
 
 Term = NewType("Term", int)
@@ -47,8 +49,10 @@ class EntryKind(enum.IntEnum):
 CLIENT_BYTES_MAX = 255  # its length is one byte in the log, and 0 there stands for no key at all
 
 
-class Entry(NamedTuple):
-    index: int  # type: ignore[assignment]  # the paper's word; nobody asks an entry for tuple.index()
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A hundred thousand of them are in memory, and the garbage collector has nothing to find in them."""
+
+    index: int
     term: Term
     kind: EntryKind
     time_ms: int  # cluster time: never falls along the log, stands still while there is no leader
@@ -65,7 +69,7 @@ class Position(NamedTuple):
     """Where a proposal went. It is committed when this index is, with this term; another term there means it
     was lost."""
 
-    index: int  # type: ignore[assignment]  # as above
+    index: int  # type: ignore[assignment]  # the paper's word; nobody asks for tuple.index()
     term: Term
 
 

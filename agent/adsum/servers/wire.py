@@ -83,9 +83,11 @@ class Encoder:
 
 def encode_entries(entries: Sequence[Entry]) -> bytes:
     pack, pieces = _ENTRY.pack, list[bytes]()
-    for index, term, kind, time_ms, level, dedup, data in entries:
+    for entry in entries:
+        dedup, data = entry.dedup, entry.data
         client = dedup.client.encode() if dedup is not None else b""
-        pieces.append(pack(index, term, time_ms, level, kind, len(client), len(data)))
+        numbers = (entry.index, entry.term, entry.time_ms, entry.apply_level, entry.kind)
+        pieces.append(pack(*numbers, len(client), len(data)))
         if dedup is not None:
             pieces += client, _DEDUP.pack(*dedup[1:])
         pieces.append(data)

@@ -234,13 +234,14 @@ def _with_header(place: BatchPlace, content: bytes, seed: int, *, term: int) -> 
 
 
 def _encode_entry(entry: Entry) -> bytes:
-    index, term, kind, time_ms, apply_level, dedup, data = entry
+    dedup, data = entry.dedup, entry.data
+    numbers = (entry.apply_level, entry.term, entry.index, entry.time_ms)
     if dedup is None:
         length = _ENTRY_BYTES + len(data)
-        return _ENTRY.pack(length, _ENTRY_KIND, kind, 0, apply_level, term, index, time_ms) + data
+        return _ENTRY.pack(length, _ENTRY_KIND, entry.kind, 0, *numbers) + data
     client = dedup.client.encode()
     length = _ENTRY_BYTES + len(client) + _DEDUP.size + len(data)
-    head = _ENTRY.pack(length, _ENTRY_KIND, kind, len(client), apply_level, term, index, time_ms)
+    head = _ENTRY.pack(length, _ENTRY_KIND, entry.kind, len(client), *numbers)
     return b"".join((head, client, _DEDUP.pack(*dedup[1:]), data))
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import cbor2
+from msgspec import structs
 
 from adsum.agent.server_agent import LeadersRead, Proposal
 from adsum.consensus.core import ConsensusCore
@@ -123,7 +124,7 @@ class SessionsOnLog:
     def apply(self, entry: Entry) -> bytes:
         self.registers.see(entry)
         before = self.store.sessions.revision
-        answer = self.store.apply(entry._replace(apply_level=SESSIONS_LEVEL))
+        answer = self.store.apply(structs.replace(entry, apply_level=SESSIONS_LEVEL))
         if self.store.sessions.revision != before:
             self._world.sessions_moved(self.store, before)
         self._applied(entry)
