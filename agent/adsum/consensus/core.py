@@ -8,8 +8,8 @@ state machine, who waits for an answer, snapshots, room, and time after a pause.
     core.deadline()            -> int | None     when the next tick is wanted, in monotonic nanoseconds
 
 What comes in between two ticks gathers; a tick takes the batches of all of it, so that a hundred proposals
-are one group on the disk and one message to each follower. After anything came in the deadline is now.
-Whoever calls does so once a round of its loop.
+are one group on the disk and one message to each follower. After anything came in of which something may
+come the deadline is now. Whoever calls does so once a round of its loop.
 
 What a leader sends leaves before it is stored here, so its disk and the network work side by side. The duties
 towards the core of raft are those listed in `adsum.raft.batch`. At most so many entries are applied in one
@@ -173,8 +173,10 @@ class ConsensusCore:
     # The verbs.
 
     def receive(self, now: Now, message: Message) -> Sequence[ConsensusEffect]:
+        was_due = self._is_due
         self._note(now)
         self.raft.step(message)
+        self._is_due = was_due or self._wants_turn
         return NOTHING
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
@@ -203,10 +205,14 @@ class ConsensusCore:
         return self._taken() if self.answers or self._effects else NOTHING
 
     def report(self, now: Now, report: reports.ConsensusReport) -> Sequence[ConsensusEffect]:
+        was_due = self._is_due
         self._note(now)
         match report:
             case reports.GroupStored():
                 self._group_stored(report)
+                wanted = self._taken()
+                self._is_due = was_due or self._wants_turn
+                return wanted
             case reports.GroupFoundNoRoom():
                 self._group_found_no_room(report)
             case reports.DiskProgressed():
@@ -376,6 +382,18 @@ class ConsensusCore:
             self.pace.proven(error, self.pace.pauses, is_leader=self.is_leader)
 
     # One turn: everything that came in becomes batches, and what is committed is applied.
+
+    @property
+    def _wants_turn(self) -> bool:
+        """Something would come of one: of three servers the disk of one, and what the second follower says,
+        is no news for a leader that has committed."""
+        return bool(
+            self.raft.wants_ready
+            or self.storing.has_waiting
+            or self._effects
+            or self.answers
+            or (self._news_ns is None and self.raft.owes_commit_news)
+        )
 
     def _take_turn(self, *, tells_commits: bool) -> None:
         if self._reads.gathered:

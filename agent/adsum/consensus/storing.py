@@ -47,6 +47,10 @@ class Storing:
         return not self._is_full and not self.is_log_full
 
     @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    @property
     def commit_to_keep(self) -> HardState | None:
         """For an orderly end. What waits to be written is lost, as by a crash; nobody was told of it."""
         return None if self._under_way else self._commit_waiting

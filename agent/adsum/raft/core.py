@@ -281,6 +281,8 @@ class RaftCore:
         replica, log = self.replica, self.replica.log
         if self._leader is not None:
             self._leader.flush(with_commit_news=with_commit_news)
+        if not self._has_news:
+            return None
         hard_state = replica.hard_state
         is_hard_state_new = hard_state != self._hard_state_given
         committed = self._next_committed()
@@ -323,6 +325,28 @@ class RaftCore:
         replica.outgoing_now, replica.outgoing_after_store, replica.confirmed_reads = [], [], []
         self._hard_state_given, self._soft_given = hard_state, soft
         return batch
+
+    @property
+    def wants_ready(self) -> bool:
+        """Something may come of `ready()`, news of a commit apart."""
+        return self._has_news or (self._leader is not None and self._leader.wants_flush)
+
+    @property
+    def _has_news(self) -> bool:
+        """Asked several times for each message: nothing is made for the answer."""
+        replica, log, hard, soft = self.replica, self.replica.log, self._hard_state_given, self._soft_given
+        return bool(
+            replica.outgoing_now
+            or replica.outgoing_after_store
+            or replica.confirmed_reads
+            or log.commit != hard.commit
+            or log.has_unstored()
+            or self.has_more_to_apply
+            or (replica.term, replica.vote) != (hard.term, hard.vote)
+            or soft is None
+            or (replica.role, replica.leader, replica.term) != soft[:3]
+            or (replica.level_missing, replica.refuses_appends) != soft[3:]
+        )
 
     def _next_committed(self) -> list[Entry]:
         """As far as the window of what is being applied allows, and this program's level."""

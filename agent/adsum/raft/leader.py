@@ -89,6 +89,18 @@ class Leader:
                 self._replicate(member, progress, with_commit_news=with_commit_news)
 
     @property
+    def wants_flush(self) -> bool:
+        """There may be something to send that is more than news of a commit."""
+        if self.reads.wants_round:
+            return True
+        last_index, me = self._log.last_index, self._replica.me
+        return any(
+            member != me
+            and (progress.must_send_append or (progress.next <= last_index and progress.can_send))
+            for member, progress in self.progress.items()
+        )
+
+    @property
     def owes_commit_news(self) -> bool:
         """Somebody was not told yet how far all is committed, and can be."""
         commit, me = self._log.commit, self._replica.me
@@ -370,11 +382,8 @@ class Leader:
         while progress.can_send and progress.next <= log.last_index:
             if not self._send_append(member, progress, with_entries=True):
                 return
-        # A full window gets one message without entries all the same: if everything in it was lost, only an
-        # answer to this can tell.
-        may_owe = progress.can_send or progress.mode is ProgressMode.REPLICATE
-        has_news = with_commit_news and progress.can_send and progress.commit_sent < log.commit
-        if has_news or (may_owe and progress.owes_append):
+        has_news = with_commit_news and progress.commit_sent < log.commit and progress.can_send
+        if has_news or progress.must_send_append:
             self._send_append(member, progress, with_entries=False)
 
     def _send_append(self, member: MemberId, progress: Progress, *, with_entries: bool) -> bool:

@@ -65,13 +65,15 @@ class Progress:
 
     @property
     def can_send(self) -> bool:
-        match self.mode:
-            case ProgressMode.PROBE:
-                return not self.is_waiting
-            case ProgressMode.REPLICATE:
-                return not self.is_window_full
-            case ProgressMode.SNAPSHOT:
-                return False
+        if self.mode is ProgressMode.REPLICATE:
+            return not self.is_window_full
+        return self.mode is ProgressMode.PROBE and not self.is_waiting
+
+    @property
+    def must_send_append(self) -> bool:
+        """A full window gets one message without entries all the same: if everything in it was lost, only an
+        answer to this can tell."""
+        return self.owes_append and (self.mode is ProgressMode.REPLICATE or self.can_send)
 
     @property
     def is_window_full(self) -> bool:

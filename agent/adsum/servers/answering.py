@@ -29,6 +29,7 @@ RAFT = "raft"
 STRANGER, MALFORMED = "stranger", "malformed"  # codes with which a call is declined before it is looked at
 ADMITTED_S = 1.0  # what was found out about a caller is believed so long
 CALLERS_MAX = 512  # as many as may be connected
+NOBODY = "", 0.0
 
 log = logging.getLogger("raft")
 
@@ -64,17 +65,18 @@ class Answering:
         self._admits = admits
         self._methods = methods
         self._hear = hear
-        self._admitted: dict[Peer, float] = {}
+        self._admitted: dict[Peer, tuple[str, float]] = {}  # the node, and until when it is believed
         self._complaints = Complaints(log)
 
     async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
-        if not self._is_admitted(caller):
+        node = self._admitted_node(caller)
+        if node is None:
             raise Declined(STRANGER, "this is for servers of the cluster only")
         answer = self._methods.get(method)
         if answer is None:
             raise Declined("unknown", f"there is no call {method!r}")
         try:
-            if method == carrying.BEGIN and carrying.offered(body)[0].source.node != _node(caller):
+            if method == carrying.BEGIN and carrying.offered(body)[0].source.node != node:
                 self.counters.impostors += 1
                 raise Declined("impostor", "this snapshot is offered in another server's name")
             return await answer(body)
@@ -83,7 +85,8 @@ class Answering:
             raise Declined(MALFORMED, str(error)) from error
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
-        if not self._is_admitted(caller):
+        node = self._admitted_node(caller)
+        if node is None:
             return
         if topic != RAFT:
             self.counters.misplaced += 1
@@ -93,7 +96,7 @@ class Answering:
         except wire.UnreadableMessage as error:
             self._count(error, caller)
             return
-        if message.source.node != _node(caller):
+        if message.source.node != node:
             self.counters.impostors += 1
         elif type(message) is SnapshotOffer:
             self.counters.misplaced += 1
@@ -108,23 +111,25 @@ class Answering:
             self.counters.malformed += 1
         self._complaints.say("dropped", "a message from %s was dropped: %s", caller.address.host, error)
 
-    def _is_admitted(self, caller: Peer) -> bool:
+    def _admitted_node(self, caller: Peer) -> str | None:
+        """Who speaks, if it is one of our servers."""
         now_s = trio.current_time()
-        if now_s < self._admitted.get(caller, 0.0):
-            return True
-        if not self._is_server(caller):
+        node, until_s = self._admitted.get(caller, NOBODY)
+        if now_s < until_s:
+            return node
+        node = str(UUID(bytes=caller.identity.node_id))
+        if not self._is_server(caller, node):
             self.counters.strangers += 1
             self._complaints.say(
                 "stranger", "%s spoke to this server and is no server of its cluster", caller.address.host
             )
-            return False
+            return None
         if len(self._admitted) >= CALLERS_MAX:
             self._admitted.clear()
-        self._admitted[caller] = now_s + ADMITTED_S
-        return True
+        self._admitted[caller] = node, now_s + ADMITTED_S
+        return node
 
-    def _is_server(self, caller: Peer) -> bool:
-        node = _node(caller)
+    def _is_server(self, caller: Peer, node: str) -> bool:
         return admission.is_heard(
             caller.address.host,
             self._admits.addresses_of(node),
@@ -132,7 +137,3 @@ class Answering:
             is_member=self._admits.is_member(node),
             is_authenticated=caller.is_authenticated,
         )
-
-
-def _node(caller: Peer) -> str:
-    return str(UUID(bytes=caller.identity.node_id))

@@ -1,8 +1,10 @@
 """Carries out what the core of consensus wants done: messages to the links, the disk's work to threads,
 answers to whoever waits.
 
-One task calls the core's `tick` once a round of the loop in which something came in, and when its deadline
-has come. Everyone on the loop may call the other verbs between two awaits.
+The core's `tick` is called at once when another server has said something, or the disk: one message, or one
+group, is the work of many already. What is asked here gathers, for it comes by the dozen: one task ticks once
+a round of the loop in which some came in, and when the core's deadline has come. Everyone on the loop may
+call the verbs between two awaits.
 
 A disk that fails ends the process: `run` raises `StoreBroken`.
 """
@@ -12,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -104,7 +105,9 @@ class Driver:
         self.ticks = 0  # what came in since the last of them is asked together at the next
         self._writer: LogWriter | None = None
         self._nursery: trio.Nursery | None = None
-        self._came_back: deque[Done[reports.ConsensusReport]] = deque()
+        self._raised: BaseException | None = None  # outside of the task that may end the process
+        self._is_running = False
+        self._has_news = False  # since the last turn
         self._broken = ""
         self._progress_told_s = -math.inf
         self._handed_over = trio.Event()
@@ -169,9 +172,10 @@ class Driver:
 
     def step(self, message: Message) -> None:
         try:
-            now = self._wake()
+            now = self._now()
             self._note_heard(message.source.node, now)
             self._carry_out(self.core.receive(now, message))
+            self._turn_at_once(now)
         except AssertionError as error:
             self._end_by(error)
             raise
@@ -210,13 +214,14 @@ class Driver:
 
     async def run(self, writer: LogWriter) -> None:
         """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
-        self._writer = writer
+        self._writer, self._is_running = writer, True
         self.raft_log.tell_progress(partial(self._tell_progress, writer))
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._keep_time)
                 await self._work()
         finally:
+            self._is_running = False
             self._carry_out(self.core.end())
 
     async def stop(self) -> None:
@@ -233,21 +238,50 @@ class Driver:
     async def _work(self) -> None:
         while True:
             self._woken = trio.Event()
-            while self._came_back:
-                self._carry_out(self.core.report(self._now(), self._came_back.popleft().unwrap()))
-            now = self._now()
-            self.ticks += 1
-            self._take_turn(now)
-            due_ns = self.core.deadline()
-            if due_ns is None:
+            if self._raised is not None:
+                raise self._raised
+            if self._has_news:
+                now = self._now()
+                self._turn(now)
+                self._set_timer(now)
+            if self.core.deadline() is None:
                 await trio.sleep(FAREWELL_S)
                 raise StoreBroken(self._broken)
-            wait_ns = due_ns - now.monotonic_ns
-            if wait_ns <= 0:
-                self._wake()
-            elif (due_s := trio.current_time() + wait_ns / SECOND) < self._timer.deadline:
-                self._timer.deadline = due_s
             await self._woken.wait()
+
+    def _turn(self, now: Now) -> None:
+        self._has_news = False
+        self.ticks += 1
+        self._take_turn(now)
+
+    def _turn_at_once(self, now: Now) -> None:
+        """If something would come of it."""
+        if not self._is_running:
+            return
+        if not self._has_news:
+            self._round_now = now
+        try:
+            due_ns = self.core.deadline()
+            if due_ns is not None and due_ns <= now.monotonic_ns:
+                self._turn(now)
+            elif now.monotonic_ns >= self.stages.due_ns:
+                self.stages.before_turn(now.monotonic_ns, now.monotonic_ns)
+            self._set_timer(now)
+        except BaseException as error:
+            self._raise_in_work(error)
+        self._round_now = now
+
+    def _raise_in_work(self, error: BaseException) -> None:
+        """There it ends the process; whoever called may survive any error of ours."""
+        self._raised = error
+        self._woken.set()
+
+    def _set_timer(self, now: Now) -> None:
+        due_ns = self.core.deadline()
+        if due_ns is None or due_ns <= now.monotonic_ns:
+            self._wake()
+        elif (due_s := trio.current_time() + (due_ns - now.monotonic_ns) / SECOND) < self._timer.deadline:
+            self._timer.deadline = due_s
 
     def _take_turn(self, now: Now) -> None:
         stages, now_ns = self.stages, now.monotonic_ns
@@ -269,6 +303,7 @@ class Driver:
 
     def _wake(self) -> Now:
         """The time is read once a round of the loop."""
+        self._has_news = True
         if not self._woken.is_set():
             self._woken.set()
             self._round_now = self._now()
@@ -356,9 +391,15 @@ class Driver:
         self.report(reports.DiskProgressed())
 
     def _note(self, outcome: Done[reports.ConsensusReport]) -> None:
-        """What raised belongs into `_work`, where it ends the process."""
-        self._came_back.append(outcome)
-        self._wake()
+        if not self._is_running:
+            return
+        now = self._now()
+        try:
+            self._carry_out(self.core.report(now, outcome.unwrap()))
+        except BaseException as error:
+            self._raise_in_work(error)
+        else:
+            self._turn_at_once(now)
 
     def _start_beside_the_log(self, job: log_jobs.DiskJob) -> None:
         assert self._nursery is not None, "the driver runs"
