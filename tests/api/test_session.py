@@ -289,7 +289,7 @@ async def test_a_stale_answer_says_how_stale_it_may_be_and_a_default_one_needs_a
 
 async def test_ten_thousand_sessions_are_one_answer(asker: Asker) -> None:
     for number in range(10_000):
-        session = Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"", 0, 0)
+        session = Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"n" * 16, 1, 0)
         asker.agent.keys.write(SessionCreate(session), lambda _answer: None)
     listed = await asker.json("/v1/session/list")
     assert isinstance(listed, list)

@@ -273,7 +273,7 @@ async def test_a_blocked_read_goes_on_at_another_server_when_the_first_is_gone()
 
 async def test_a_session_is_created_listed_and_renewed_through_an_agent() -> None:
     server = ServerOfKeys()
-    session = Session("s1", "n1", b"", 0, 0)
+    session = Session("s1", "n1", b"n" * 16, 1, 0)
     async with serving(server.streams) as address, running(Client()) as client:
         client.meet(SERVER_ID, address)
         created, listed = OneAnswer[StoreAnswer](), OneAnswer[StoreFound]()
@@ -299,7 +299,7 @@ async def test_whoever_waits_for_sessions_through_an_agent_is_told_of_the_next()
         await client.put(b"k", b"v")
         client.keys.ask(SessionRead(SessionShape.ALL, since=1), found.append)
         await until(lambda: server.calls.questions.counters.reads == 1)
-        server.consensus.keys.write(SessionCreate(Session("s1", "n1", b"", 0, 0)), lambda _answer: None)
+        server.consensus.keys.write(SessionCreate(Session("s1", "n1", b"n" * 16, 1, 0)), lambda _answer: None)
         await until(lambda: bool(found))
         assert isinstance(found[0], SessionsFound)
         assert found[0].index == 2

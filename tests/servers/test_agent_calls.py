@@ -237,7 +237,7 @@ async def change(server: Server, asked: StoreChange, sequence: int) -> StoreAnsw
 
 
 def session(number: int) -> Session:
-    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"", 0, 0, name="x" * 200)
+    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"n" * 16, 1, 0, name="x" * 200)
 
 
 async def test_a_session_is_created_under_the_agents_name_and_listed() -> None:

@@ -223,7 +223,7 @@ async def test_what_a_deleted_tree_held_is_freed_in_turns_although_nobody_writes
 
 
 def session(number: int) -> Session:
-    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"", 0, 0)
+    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"n" * 16, 1, 0)
 
 
 def asked(consensus: InstantConsensus, change: KeyWrite | StoreChange) -> StoreAnswer | KeyRefusal:
@@ -252,7 +252,7 @@ def test_a_full_store_takes_no_session_and_no_lock_and_lets_all_of_them_go() -> 
 
 def test_a_log_at_an_earlier_level_takes_keys_and_says_what_the_rest_waits_for() -> None:
     consensus = InstantConsensus()
-    consensus.apply_level = 1
+    consensus.apply_level, consensus.level_waits_for = 1, ["n2", "n3"]
     assert written(consensus, KeyWrite(PUT, b"k", b"1")) == ""
     changes: list[KeyWrite | StoreChange] = [
         SessionCreate(session(1)),
@@ -267,6 +267,7 @@ def test_a_log_at_an_earlier_level_takes_keys_and_says_what_the_rest_waits_for()
         assert refusal.sentence.startswith(
             "the log of consensus is written at apply level 1, so that servers"
         )
+        assert refusal.sentence.endswith("come when all are upgraded (n2, n3 are not)")
     assert consensus.machine.applied == 1
 
 

@@ -73,11 +73,10 @@ def service_item(fields: Fields, node: str) -> ExternalItem:
         raise UnfitItem("Invalid service address")
     weights = Fields(fields.value("Weights"), type_name="structs.Weights", outer="Weights")
     is_weighted = fields.value("Weights") is not None
-    tagged = fields.mapping("TaggedAddresses", wanted="map[string]structs.ServiceAddress")
     addresses = dict[str, tuple[str, int]]()
-    for key, each in tagged.items():
-        address_at = Fields(each, type_name="structs.ServiceAddress", outer="TaggedAddresses")
-        addresses[key] = address_at.text("Address"), address_at.integer("Port")
+    for key, each in fields.mapping("TaggedAddresses", wanted="map[string]structs.ServiceAddress").items():
+        place = Fields(each, type_name="structs.ServiceAddress", outer="TaggedAddresses")
+        addresses[key] = place.text("Address"), place.integer("Port")
     service = Service(
         service_id=service_id or name,
         name=name,
@@ -85,9 +84,7 @@ def service_item(fields: Fields, node: str) -> ExternalItem:
         tags=fields.texts("Tags"),
         address=address,
         port=fields.integer("Port"),
-        tagged_addresses={
-            key: (each.text("Address"), each.integer("Port")) for key, each in addresses.items()
-        },
+        tagged_addresses=addresses,
         meta=fields.text_map("Meta"),
         weight_passing=weights.integer("Passing") if is_weighted else 1,
         weight_warning=weights.integer("Warning") if is_weighted else 1,
@@ -202,7 +199,8 @@ def is_shown(host: CatalogHost | None, item: ExternalItem) -> bool:
     match record:
         case records.NodeRecord():
             node = host.node.value
-            return (node.address, dict(node.meta)) == (record.address, dict(record.meta))
+            said = record.address, dict(record.meta), dict(record.tagged_addresses)
+            return (node.address, dict(node.meta), dict(node.tagged_addresses)) == said
         case Service():
             instance = host.instances.get(record.service_id)
             return instance is not None and instance.service.value == record
