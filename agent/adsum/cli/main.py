@@ -60,6 +60,7 @@ COMMANDS = {
     "session info": "One session",
     "txn": "Do several operations, all or none",
     "lock": "Run a command while holding a lock",
+    "watch": "Show what there is, or run a command for each change of it",
     "maint": "Put this node or one of its services into maintenance",
     "info": "What the agent counts about itself",
     "monitor": "Follow the agent's log",
@@ -82,7 +83,7 @@ COMMANDS = {
 OPERATING = ("maint", "info", "monitor", "reload", "leave", "join", "force-leave")
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
-NOT_HERE = "acl config connect debug exec intention login logout snapshot tls watch"
+NOT_HERE = "acl config connect debug exec intention login logout snapshot tls"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
