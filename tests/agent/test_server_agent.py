@@ -122,7 +122,7 @@ def test_a_message_of_another_server_is_answered_by_one() -> None:
     stage.receive(Heartbeat(STAMP, B, A, Term(1), commit=1, round=3))
     stage.settle()
     assert stage.taken(SendMessage) == [
-        SendMessage(HeartbeatReply(STAMP, A, B, Term(1), round=3, apply_level_max=1))
+        SendMessage(HeartbeatReply(STAMP, A, B, Term(1), round=3, apply_level_max=2))
     ]
 
 

@@ -32,6 +32,7 @@ class InstantConsensus:
         self.leader: MemberId | None = ME
         self.behind_ms = 0
         self.apply_level = 2
+        self.level_waits_for: list[str] = []
         self.waits_for = ""
         self.ticks: int | None = None  # each read is asked by itself
         self.figures: ConsensusFigures | None = None

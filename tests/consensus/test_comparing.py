@@ -230,7 +230,7 @@ def test_no_snapshot_is_brought_to_one_that_would_not_install_it(has_stopped: bo
     point = raft.snapshot_point()
     assert point is not None
     raft.compacted(point, 4)  # C has heard nothing of entries 2 and 3
-    reply = HeartbeatReply(STAMP, C, A, Term(2), 0, 1, has_stopped=has_stopped)
+    reply = HeartbeatReply(STAMP, C, A, Term(2), 0, 2, has_stopped=has_stopped)
     bench.effects += bench.core.receive(bench.now, reply)
     rejected = AppendRejected(STAMP, C, A, Term(2), 1, 1, Term(1))
     bench.effects += bench.core.receive(bench.now, rejected)

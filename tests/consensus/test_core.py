@@ -120,7 +120,7 @@ def test_a_read_is_confirmed_by_a_quorum_and_waits_for_the_state_machine() -> No
 def test_who_stores_no_more_of_a_log_that_it_cannot_apply_says_so_once() -> None:
     bench = Bench((A, B, C), ServerSettings(raft=RaftSettings(unapplied_bytes_max=1_000)))
     for index in (2, 3, 4, 4, 4):
-        entry = Entry(index, Term(1), EntryKind.COMMAND, 0, 2, None, b"x" * 600)
+        entry = Entry(index, Term(1), EntryKind.COMMAND, 0, 3, None, b"x" * 600)
         message = Append(STAMP, B, A, Term(1), index, index - 1, Term(1), (entry,))
         bench.effects += bench.core.receive(bench.now, message)
         bench.settle()
@@ -129,7 +129,7 @@ def test_who_stores_no_more_of_a_log_that_it_cannot_apply_says_so_once() -> None
     assert len(lines) == 2
     assert lines[1] == (
         "as much is stored here as may be of a log that this version cannot apply: nothing more is taken "
-        "until it is upgraded to one that knows apply level 2"
+        "until it is upgraded to one that knows apply level 3"
     )
 
 

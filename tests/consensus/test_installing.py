@@ -70,7 +70,7 @@ def test_while_the_state_is_read_entries_are_acknowledged_votes_given_and_heartb
     assert sent(bench) == [AppendReply(STAMP, A, B, Term(1), 41)]
     bench.core.receive(bench.now, Heartbeat(STAMP, B, A, Term(1), 41, 7))
     bench.settle()
-    assert sent(bench) == [HeartbeatReply(STAMP, A, B, Term(1), 7, 1, can_lead=False)]
+    assert sent(bench) == [HeartbeatReply(STAMP, A, B, Term(1), 7, 2, can_lead=False)]
     bench.pass_ms(3_000)
     bench.effects.clear()
     bench.core.receive(bench.now, VoteRequest(STAMP, C, A, Term(2), 41, Term(1), False, False))

@@ -108,7 +108,7 @@ def have(source: MemberId, term: int, index: int) -> AppendReply:
     return AppendReply(STAMP, source, A, Term(term), index)
 
 
-def heard(source: MemberId, term: int, number: int, *, level: int = 1) -> HeartbeatReply:
+def heard(source: MemberId, term: int, number: int, *, level: int = 2) -> HeartbeatReply:
     return HeartbeatReply(STAMP, source, A, Term(term), number, level)
 
 
@@ -628,7 +628,7 @@ def test_an_entry_carries_its_request_and_cluster_time() -> None:
     ticks(server, 2)
     server.propose(b"y")
     *_, first, second = [e for b in drained(server) for e in b.entries]
-    assert first == Entry(3, Term(2), EntryKind.COMMAND, 150, 1, key, b"x")
+    assert first == Entry(3, Term(2), EntryKind.COMMAND, 150, 2, key, b"x")
     assert (second.time_ms, second.dedup) == (250, None)
 
 
@@ -1082,27 +1082,27 @@ def test_a_leader_that_is_removed_hands_over() -> None:
 
 
 def test_a_level_is_raised_when_every_member_can_apply_it() -> None:
-    server = leading(settings=RaftSettings(apply_level_max=2))
-    server.step(heard(B, 2, 1, level=2))
+    server = leading(settings=RaftSettings(apply_level_max=3))
+    server.step(heard(B, 2, 1, level=3))
     with pytest.raises(LevelUnsupported, match="c/log applies up to level 0"):
-        server.propose_level(2)
-    server.step(heard(C, 2, 1, level=2))
-    server.propose_level(2)
+        server.propose_level(3)
+    server.step(heard(C, 2, 1, level=3))
+    server.propose_level(3)
     server.propose(b"x")
     levels = [e.apply_level for b in drained(server) for e in b.entries]
-    assert levels == [2, 2]
+    assert levels == [3, 3]
     with pytest.raises(LevelUnsupported, match="it only rises"):
-        server.propose_level(2)
+        server.propose_level(3)
 
 
 def test_a_server_that_meets_a_higher_level_stops_applying_and_says_so() -> None:
     server = core()
-    new = [entry(2, 1), entry(3, 1, level=2), entry(4, 1, level=2)]
+    new = [entry(2, 1), entry(3, 1, level=3), entry(4, 1, level=3)]
     server.step(append(1, (1, 1), new, commit=4))
     batches = drained(server)
     assert [e.index for b in batches for e in b.committed] == [2]
     assert batches[-1].soft is not None
-    assert batches[-1].soft.level_missing == 2
+    assert batches[-1].soft.level_missing == 3
     ticks(server, 60)
     assert role(server) is Role.FOLLOWER
 
@@ -1111,11 +1111,11 @@ def test_of_what_a_server_cannot_apply_it_stores_so_much_and_no_more() -> None:
     """It keeps all of it in memory, and can make no snapshot of it."""
     server = core(settings=RaftSettings(unapplied_bytes_max=1_000))
     for index in (2, 3, 4):
-        server.step(append(1, (index - 1, 1), [entry(index, 1, b"x" * 600, level=2)], commit=2))
+        server.step(append(1, (index - 1, 1), [entry(index, 1, b"x" * 600, level=3)], commit=2))
         assert server.replica.log.last_index == min(index, 3)
         last = drained(server)[-1]
-    assert (server.counts.appends_refused, last.soft) == (1, Soft(Role.FOLLOWER, B, Term(1), 2, True))
-    server.step(append(1, (2, 1), [entry(3, 1, b"x" * 600, level=2)], commit=2))
+    assert (server.counts.appends_refused, last.soft) == (1, Soft(Role.FOLLOWER, B, Term(1), 3, True))
+    server.step(append(1, (2, 1), [entry(3, 1, b"x" * 600, level=3)], commit=2))
     assert [m.index for m in sent(drained(server), AppendReply)] == [3]  # what is here is still answered for
 
 
@@ -1127,10 +1127,10 @@ def test_who_can_apply_the_log_stores_all_of_it() -> None:
 
 
 def test_a_snapshot_is_not_offered_to_who_could_not_apply_it() -> None:
-    server = leading(settings=RaftSettings(apply_level_max=2))
+    server = leading(settings=RaftSettings(apply_level_max=3))
     for member in (B, C):
-        server.step(heard(member, 2, 1, level=2))
-    server.propose_level(2)
+        server.step(heard(member, 2, 1, level=3))
+    server.propose_level(3)
     drained(server)
     server.step(have(B, 2, 3))
     drained(server)
@@ -1140,14 +1140,14 @@ def test_a_snapshot_is_not_offered_to_who_could_not_apply_it() -> None:
     server.step(heard(C, 2, 1, level=1))  # its program was replaced by an older one
     server.step(AppendRejected(STAMP, C, A, Term(2), 1, 0, Term(0)))
     assert sent(drained(server), SnapshotOffer) == []
-    server.step(heard(C, 2, 1, level=2))
+    server.step(heard(C, 2, 1, level=3))
     assert len(sent(drained(server), SnapshotOffer, C)) == 1
 
 
 def test_a_snapshot_of_a_higher_level_is_refused() -> None:
     server = core()
-    server.step(offer(5, 2, level=2))
-    assert (server.replica.log.last_index, server.replica.level_missing) == (1, 2)
+    server.step(offer(5, 2, level=3))
+    assert (server.replica.log.last_index, server.replica.level_missing) == (1, 3)
 
 
 # The contract.

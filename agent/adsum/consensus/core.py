@@ -44,6 +44,7 @@ from adsum.consensus.installing import Installing
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.pace import Pace
 from adsum.consensus.proposing import Proposing
+from adsum.consensus.raising_level import RaisingLevel
 from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.room import LogRoom
 from adsum.consensus.settings import ServerSettings
@@ -109,6 +110,7 @@ class ConsensusCore:
         self.room = LogRoom(self, now_ns)
         self.requests = HeldRequests(self)
         self.comparing = Comparing(self)
+        self.level = RaisingLevel(self)
         self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
         self.proposing = Proposing(self)
         self.propose = self.proposing.propose
@@ -368,6 +370,7 @@ class ConsensusCore:
     def _pass_tick(self, now: Now) -> None:
         self.pace.take(now.monotonic_ns)
         self.raft.tick(now)
+        self.level.look()
         self.comparing.look()
         if self.pace.must_prove:
             self._prove_leadership()

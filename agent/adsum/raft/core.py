@@ -136,7 +136,8 @@ class RaftCore:
             configuration=replica.configuration,
             transferee=self._leader.transferee if self._leader else None,
             members=tuple(
-                PeerStatus(id_, p.match, p.mode, p.is_active, p.can_lead) for id_, p in progress.items()
+                PeerStatus(id_, p.match, p.mode, p.is_active, p.can_lead, p.apply_level_max)
+                for id_, p in progress.items()
             ),
         )
 

@@ -115,6 +115,11 @@ class Log:
             return self._entries[position - 1].term if position <= len(self._entries) else None
         return self._offset_term if position == 0 else None
 
+    def level_at(self, index: int) -> int:
+        """Of an entry that is here, or that the log stands on."""
+        position = index - self._offset
+        return self._entries[position - 1].apply_level if position > 0 else self.snapshot.apply_level
+
     def entries(self, first: int, last: int) -> list[Entry]:
         """From `first` to `last`, both included."""
         assert self._offset < first, "entries before the first one were compacted"

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adsum.raft.types import NEWEST_APPLY_LEVEL
+
 # With 50 ms, heartbeats leave every 100 ms and a follower waits 0.5 to 1 s before it stands for election.
 TICK_MS = 50
 
@@ -23,7 +25,7 @@ class RaftSettings:
     entry_bytes_max: int = 8 << 20  # of one proposal's data; Consul's transactions end at 512 KiB
     reads_pending_max: int = 16_384  # as many as the API has connections
     promotion_trailing_max: int = 250  # entries a learner may lack when it gets its vote; Consul's autopilot
-    apply_level_max: int = 1  # what this program can apply
+    apply_level_max: int = NEWEST_APPLY_LEVEL  # what this program can apply
 
     def __post_init__(self) -> None:
         assert 0 < self.heartbeat_ticks < self.election_ticks, "a leader must be heard before it is doubted"

@@ -15,6 +15,7 @@ class PeerStatus:
     mode: ProgressMode
     is_active: bool
     can_lead: bool
+    apply_level_max: int = 0  # until it has told
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,12 +184,13 @@ class Restored:
 # The first snapshot of a new cluster. The log begins behind it, so that whoever joins later is given the
 # first configuration with a snapshot and never has to guess it.
 BOOTSTRAP_INDEX = 1
+NEWEST_APPLY_LEVEL = 2  # 2 came with sessions, locks, transactions and external nodes
 BOOTSTRAP_TERM = Term(1)
 
 
 def bootstrap(configuration: Configuration) -> SnapshotMeta:
     """Every founding member begins with the same one."""
-    return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=1)
+    return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=NEWEST_APPLY_LEVEL)
 
 
 class TurnCause(enum.Enum):

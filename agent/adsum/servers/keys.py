@@ -104,7 +104,12 @@ class RunsConsensus(Protocol):
 
     @property
     def apply_level(self) -> int:
-        """By which the log is written; 0 while there is no cluster."""
+        """That is in force here; 0 while there is no cluster."""
+        ...
+
+    @property
+    def level_waits_for(self) -> list[str]:
+        """The names of servers of an earlier version; a leader knows them."""
         ...
 
     @property
@@ -319,7 +324,9 @@ class ServerKeys:
             return None
         level = self._server.apply_level
         if level < SESSIONS_LEVEL:
-            return LogIsTooOld(TOO_OLD.format(level))
+            waits_for = self._server.level_waits_for
+            names = f" ({', '.join(waits_for)} are not)" if waits_for else ""
+            return LogIsTooOld(TOO_OLD.format(level) + names)
         full = self._lacks_room(*growth_of(write, self._space))
         return StoreIsFull(full) if full else None
 
@@ -335,7 +342,8 @@ class ServerKeys:
         if more_keys > 0 and len(table) + more_keys > limits.keys_max:
             self.counters.refused_keys_max += 1
             return f"the store holds {limits.keys_max} keys, and may not hold more: delete some first"
-        bytes_total = table.bytes_total + self._machine.sessions.bytes_total
+        machine = self._machine
+        bytes_total = table.bytes_total + machine.sessions.bytes_total + machine.external.bytes_total
         if more_bytes > 0 and bytes_total + more_bytes > limits.bytes_max:
             self.counters.refused_bytes_max += 1
             return (

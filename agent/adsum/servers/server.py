@@ -52,7 +52,6 @@ from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import LINES_MAX, Links
 from adsum.servers.missing import without_majority
-from adsum.servers.raising_level import RaisingLevel
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
@@ -200,8 +199,15 @@ class ConsensusServer:
 
     @property
     def apply_level(self) -> int:
-        """By which the log is written; 0 while there is no cluster."""
-        return 0 if self.driver is None else self.driver.core.raft.replica.log.last.apply_level
+        """That is in force here; 0 while there is no cluster."""
+        return 0 if self.driver is None else self.driver.core.level.in_force
+
+    @property
+    def level_waits_for(self) -> list[str]:
+        """The servers of an earlier version, by their names, as the leader knows them."""
+        if self.driver is None:
+            return []
+        return [self._directory.name_of(member.node) for member in self.driver.core.level.waits_for()]
 
     @property
     def waits_for(self) -> str:
@@ -245,8 +251,6 @@ class ConsensusServer:
                         self.driver, self.links, self._alive, self._directory.left, self._now
                     )
                     nursery.start_soon(taking_in.run)
-                    raising = RaisingLevel(self.driver, self.settings.raft.apply_level_max)
-                    nursery.start_soon(raising.run)
                     await self.driver.run(writer)
         except BaseExceptionGroup as group:
             broken = _disk_error(group)

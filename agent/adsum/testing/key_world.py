@@ -130,7 +130,11 @@ class KeyServer:
 
     @property
     def apply_level(self) -> int:
-        return self.server.raft.replica.log.last.apply_level
+        return self.server.core.level.in_force
+
+    @property
+    def level_waits_for(self) -> list[str]:
+        return [member.node for member in self.server.core.level.waits_for()]
 
     def submit(self, request: SubmitProposal | SubmitRead) -> None:
         token: Any = request.token
