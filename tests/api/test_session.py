@@ -300,3 +300,45 @@ async def ids(asker: Asker, path: str) -> list[str]:
     listed = await asker.json(f"/v1/session/{path}")
     assert isinstance(listed, list)
     return [each["ID"] for each in listed]
+
+
+# Explained.
+
+
+async def explained(asker: Asker, session_id: str) -> dict[str, object]:
+    answer = await asker.json(f"/v1/explain/session/{session_id}")
+    assert isinstance(answer, dict)
+    return answer
+
+
+async def test_one_that_lives_is_explained_by_what_it_holds_and_what_would_end_it(asker: Asker) -> None:
+    session_id = await created(asker, {"Name": "db", "TTL": "10s"})
+    await asker.put(f"/v1/kv/l?acquire={session_id}", b"secret")
+    told = await explained(asker, session_id)
+    assert (told["Status"], told["Keys"], told["KeysTotal"], told["Ended"]) == ("alive", ["l"], 1, None)
+    assert str(told["Summary"]).startswith(f"Session {session_id} (db) of node n1 has been alive for ")
+    assert told["Ends"] == [
+        "somebody destroys it",
+        "nobody renews it for twice its TTL of 10s",
+        "node n1 leaves or is deregistered",
+        "check serfHealth is critical or is deregistered",
+    ]
+
+
+async def test_one_that_ended_is_explained_by_its_cause_and_evidence(asker: Asker) -> None:
+    session_id = await created(asker)
+    await asker.put(f"/v1/kv/l?acquire={session_id}", b"secret")
+    await asker.put(f"/v1/session/destroy/{session_id}")
+    told = await explained(asker, session_id)
+    assert (told["Status"], told["KeysTotal"], told["Ends"]) == ("ended", 0, [])
+    ended = told["Ended"]
+    assert isinstance(ended, dict)
+    assert (ended["Cause"], ended["Keys"], ended["Index"]) == ("destroyed", 1, 3)
+    assert " ago: a client destroyed it. " in str(told["Summary"])
+    assert str(told["Summary"]).endswith("It let go of one key.")
+
+
+async def test_one_that_nobody_remembers_is_not_found(asker: Asker) -> None:
+    status, sentence = refused(await asker.ask(f"/v1/explain/session/{UNKNOWN}"))
+    assert status == 404
+    assert sentence.startswith(f"There is no session {UNKNOWN}, and nobody remembers one")

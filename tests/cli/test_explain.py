@@ -127,7 +127,7 @@ def test_one_whom_nobody_knows_is_not_found(adsum: Adsum, agent: FakeAgent) -> N
 def test_a_node_must_be_named(adsum: Adsum) -> None:
     status, _out, err = adsum("explain")
     assert status == 2
-    assert "NODE|kv/KEY is missing" in err
+    assert "NODE|kv/KEY|SESSION is missing" in err
 
 
 KEY = {

@@ -116,3 +116,57 @@ def test_a_lock_that_was_not_acquired_says_why(adsum: Adsum, agent: FakeAgent) -
     agent.headers["PUT /v1/kv/k"] = {"X-Adsum-Reason": "session s-1 holds it"}
     expected = (1, "", "Error! Did not acquire lock\nsession s-1 holds it\n")
     assert adsum("kv", "put", "-acquire", "-session=x", "k") == expected
+
+
+# Explained.
+
+EXPLAINED = {
+    "Observer": "n1",
+    "ID": ID,
+    "Status": "alive",
+    "Summary": f"Session {ID} of node n1 has been alive for 2m and holds one key.",
+    "Created": "2026-11-19T22:00:00.000Z",
+    "Ends": ["somebody destroys it", "node n1 leaves or is deregistered"],
+    "Ended": None,
+    "Keys": ["a"],
+    "KeysTotal": 3,
+    "Session": SESSION,
+}
+
+
+def test_a_session_is_explained_by_what_it_holds_and_what_would_end_it(
+    adsum: Adsum, agent: FakeAgent
+) -> None:
+    agent.answers[f"GET /v1/explain/session/{ID}"] = EXPLAINED
+    status, out, _err = adsum("explain", ID)
+    lines = out.splitlines()
+    assert (status, lines[0]) == (0, f"{EXPLAINED['Summary']} So says n1.")
+    assert lines[2:] == [
+        "  holds a",
+        "  and 2 more",
+        "",
+        "It ends when:",
+        "  somebody destroys it",
+        "  node n1 leaves or is deregistered",
+    ]
+
+
+def test_one_that_ended_is_explained_with_a_status_of_its_own(adsum: Adsum, agent: FakeAgent) -> None:
+    ended = {"Time": "2026-11-19T22:01:00.000Z", "Index": 17}
+    agent.answers[f"GET /v1/explain/session/{ID}"] = {
+        **EXPLAINED,
+        "Status": "ended",
+        "Ended": ended,
+        "Ends": [],
+        "Keys": [],
+        "KeysTotal": 0,
+    }
+    status, out, _err = adsum("explain", ID)
+    assert status == 1
+    assert out.splitlines()[-1].endswith(", at index 17")
+
+
+def test_an_id_that_is_no_session_s_is_a_node_s(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers[f"GET /v1/membership/explain/{ID}"] = (404, "nobody knows it")
+    assert adsum("explain", ID)[0] == 3
+    assert [asked.line.split("/")[2] for asked in agent.asked] == ["explain", "membership"]

@@ -44,6 +44,7 @@ LATER = {
     "membership.Membership": ("/v1/membership",),
     "kv.KvEndpoints": ("/v1/kv",),
     "key_story.KeyStory": ("/v1/explain/kv",),
+    "session_story.SessionStories": ("/v1/explain/session",),
     "session.SessionEndpoints": ("/v1/session",),
     "transaction.TransactionEndpoint": ("/v1/txn",),
     "operator_raft.OperatorRaft": ("/v1/operator/raft",),

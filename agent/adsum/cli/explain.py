@@ -1,12 +1,16 @@
-"""`adsum explain NODE`: how a node stands, the story that led there, and what one would do next; and `adsum
-explain kv/KEY`: what became of a key. No node has a slash in its name that could be looked up in DNS."""
+"""`adsum explain NODE`: how a node stands, the story that led there, and what one would do next. `adsum
+explain kv/KEY`: what became of a key. `adsum explain SESSION`: what a session holds, or why it ended.
+
+No node has a slash in its name that could be looked up in DNS. An id may be a session's or a node's."""
 
 from __future__ import annotations
 
+import http
+import re
 from collections.abc import Iterator
 
 from adsum.cli.command import FAILURE, OK, Command, ParsedCommand
-from adsum.cli.connection import CONNECTION, connect
+from adsum.cli.connection import CONNECTION, AgentRefused, Api, connect
 from adsum.cli.table import OUTPUT, Row, doubt, dump, is_table, local_time, printable
 
 EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surprise
@@ -14,12 +18,16 @@ IN_TROUBLE = ("suspect", "failed")
 
 
 KEY = "kv/"
+ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def run(call: ParsedCommand) -> int:
     if call.words[0].startswith(KEY):
         return _explain_key(call, call.words[0].removeprefix(KEY))
     with connect(call) as api:
+        session = _session(api, call.words[0]) if ID.fullmatch(call.words[0]) else None
+        if session is not None:
+            return _say_session(call, session)
         found = api.get_object(f"/v1/membership/explain/{call.words[0]}")
     if is_table(call):
         print("\n".join(map(printable, _lines(found))))
@@ -82,17 +90,52 @@ def _lines_of_key(found: Row) -> Iterator[str]:
         yield f"  (of what happened up to revision {found['Floor']} not all is remembered)"
 
 
+def _session(api: Api, session_id: str) -> Row | None:
+    """None: nobody knows a session by that id."""
+    try:
+        return api.get_object(f"/v1/explain/session/{session_id}")
+    except AgentRefused as refused:
+        if refused.code != http.HTTPStatus.NOT_FOUND:
+            raise
+        return None
+
+
+def _say_session(call: ParsedCommand, found: Row) -> int:
+    if is_table(call):
+        print("\n".join(map(printable, _lines_of_session(found))))
+    else:
+        dump(call, found)
+    return OK if found["Status"] == "alive" else FAILURE
+
+
+def _lines_of_session(found: Row) -> Iterator[str]:
+    yield f"{found['Summary']} So says {found['Observer']}."
+    yield f"  created {local_time(found['Created'])}"
+    if found["Ended"] is not None:
+        yield f"  ended {local_time(found['Ended']['Time'])}, at index {found['Ended']['Index']}"
+    for key in found["Keys"]:
+        yield f"  holds {key}"
+    if found["KeysTotal"] > len(found["Keys"]):
+        yield f"  and {found['KeysTotal'] - len(found['Keys'])} more"
+    if found["Ends"]:
+        yield ""
+        yield "It ends when:"
+    for reason in found["Ends"]:
+        yield f"  {reason}"
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 COMMAND = Command(
     run,
-    arguments="NODE|kv/KEY",
+    arguments="NODE|kv/KEY|SESSION",
     flags=(OUTPUT,),
     groups=(CONNECTION,),
     about="NODE is a name or a whole id. Told is what this agent saw: ask another with -http-addr.\n"
     "kv/KEY tells when a key was changed, through which agents, and who waits for it; never its value.\n"
     "A value that is written again by Consul's clients is no change, and leaves no trace.\n"
-    "Exit status: 0, or 1 if the node is suspected or failed, 3 if nobody knows it or the key.",
+    "SESSION is an id: told is what it holds and what would end it, or why it ended.\n"
+    "Exit status: 0, or 1 if the node is suspected or failed or the session has ended, 3 if nobody knows it.",
 )

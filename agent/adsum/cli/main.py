@@ -74,7 +74,7 @@ COMMANDS = {
     "keyring": "List and change the keys of gossip on every member",
     "operator raft": "Which servers take part in consensus, who leads and who votes",
     "timeline": "What happened to members, and on what grounds",
-    "explain": "Why a node or a key is as it is, and what to do next",
+    "explain": "Why a node, a key or a session is as it is, and what to do next",
     "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
     "keygen": "Make a key for encrypting gossip",
     "completion": "Completion for bash, zsh or fish",
