@@ -144,7 +144,7 @@ def test_a_command_that_fails_ends_the_watch(agent: Agent) -> None:
 def test_a_signal_ends_the_watch_and_the_command_that_runs(agent: Agent, tmp_path: Path) -> None:
     words = (
         "-type=nodes",
-        f"trap 'echo told >{tmp_path}/t; exit' TERM; echo runs; while :; do sleep 0.1; done",
+        f"trap 'echo told >{tmp_path}/t; exit' TERM INT; echo runs; while :; do sleep 0.1; done",
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         with watching(address_of(agent), *words) as process:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -41,12 +41,13 @@ ASKED_AGAIN = (http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.INTERNAL_SERVE
 
 def run(call: ParsedCommand) -> int:
     watcher = _watcher(call)
-    with _until_told_to_end():
+    signals = _Signals()
+    with signals.end_it():
         for news in _news(call, watcher):
             if not call.words:
                 print(json.dumps(news.data, indent=4, ensure_ascii=False))
                 return OK
-            _handle(call, news)
+            _handle(call, news, signals)
     return OK
 
 
@@ -107,22 +108,20 @@ def _asked(api: Api, watcher: Watcher) -> News | None:
     return watcher.heard(max(index, 1), answer)
 
 
-def _handle(call: ParsedCommand, news: News) -> None:
+def _handle(call: ParsedCommand, news: News, signals: _Signals) -> None:
     words: Sequence[str] = call.words
     if call.text("shell", "true") not in FALSE:
         words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(words)]
     said = json.dumps(news.data, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     sys.stdout.flush()
-    try:
-        child = subprocess.Popen(words, env=os.environ | {INDEX: str(news.index)}, stdin=subprocess.PIPE)
-    except OSError as problem:
-        raise CommandFailed(f"Error starting handler: {words[0]}: {problem.strerror}") from None
-    try:
+    with signals.passed_on() as pass_on:
+        try:
+            environment = os.environ | {INDEX: str(news.index)}
+            child = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE)
+        except OSError as problem:
+            raise CommandFailed(f"Error starting handler: {words[0]}: {problem.strerror}") from None
+        pass_on(child)
         child.communicate(said)  # also if it does not read all of it
-    except KeyboardInterrupt:
-        child.terminate()
-        child.wait()
-        raise
     if child.returncode > 0:
         raise CommandFailed(f"Error executing handler: exit status {child.returncode}")
     if child.returncode < 0:
@@ -130,20 +129,46 @@ def _handle(call: ParsedCommand, news: News) -> None:
         raise CommandFailed(f"Error executing handler: signal: {name.lower()}")
 
 
-@contextmanager
-def _until_told_to_end() -> Iterator[None]:
-    """By a signal, which is how one stops watching: the command that runs is told as well."""
+class _Signals:
+    """How one stops watching. The command that runs is told as well, and waited for."""
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def __init__(self) -> None:
+        self._is_handling = False
+        self._child: subprocess.Popen[bytes] | None = None
+        self._told = 0
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        return
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    @contextmanager
+    def end_it(self) -> Iterator[None]:
+        before = {each: signal.signal(each, self._come) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        except KeyboardInterrupt:
+            return
+        finally:
+            for each, earlier in before.items():
+                signal.signal(each, earlier)
+
+    @contextmanager
+    def passed_on(self) -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+        self._is_handling = True
+        try:
+            yield self._pass_on
+        finally:
+            self._is_handling, self._child = False, None
+            if self._told:
+                raise KeyboardInterrupt
+
+    def _pass_on(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        if self._told:  # while it was started
+            child.send_signal(self._told)
+
+    def _come(self, number: int, _frame: FrameType | None) -> None:
+        self._told = number
+        if not self._is_handling:
+            raise KeyboardInterrupt
+        if self._child is not None:
+            self._child.send_signal(number)
 
 
 COMMAND = Command(
