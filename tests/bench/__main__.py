@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from tests.bench.checks import many_checks
 from tests.bench.cluster import clusters_side_by_side
-from tests.bench.crowd import crowds
+from tests.bench.crowd import crowd_of_keys, crowds
 from tests.bench.figure import Figure, heading, summary
 from tests.bench.flood import floods
 from tests.bench.keys import keys_side_by_side
@@ -41,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "keys": keys_side_by_side,
     "sessions": sessions_side_by_side,
     "crowd": crowds,
+    "crowd of keys": crowd_of_keys,
     "floods": floods,
 }
 

@@ -28,7 +28,7 @@ IDLE_WATCHERS = 5_000
 IDLE_WATCHED = "/v1/health/service/svc-0"
 ANSWER_S_MAX = 20.0
 # Consul closes the door at 200 connections of one client; both are told not to.
-CONNECTIONS_ALLOWED = {"limits": {"http_max_conns_per_client": 10_000}}
+CONNECTIONS_ALLOWED = {"limits": {"http_max_conns_per_client": 12_000}}
 
 
 def flipping(ours: Program, _consul: Program) -> list[Figure]:
