@@ -39,6 +39,7 @@ from adsum.raft.settings import RaftSettings
 from adsum.raft.types import NO_TERM, Configuration, Role, Turn, TurnCause
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
+from adsum.servers.collector import KeptFromCollector
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
 from adsum.servers.renewals import ServerRenewals
@@ -51,6 +52,7 @@ from adsum.storage.log_jobs import StateUnreadable
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
 from adsum.storage.quorum_recovery import QuorumRecoveryRefused
+from adsum.store.commands import CONSUL
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 
 SEGMENT_IN_MEMORY_BYTES = 2 << 20  # there are three, counting the ballast
@@ -67,6 +69,7 @@ class ServerRim:
         """Reads and repairs the log, so it is made in a thread."""
         self._node = node
         self._config = config
+        self._kept = KeptFromCollector()
         self._shares = shares
         self._membership = node.core.cluster.membership
         self._turned = Turned(Role.FOLLOWER, None, NO_TERM, Turn(TurnCause.STARTED))
@@ -157,6 +160,7 @@ class ServerRim:
 
     def applied(self) -> None:
         self.keys.applied()
+        self._kept.grown(len(self._machine.keyspaces[CONSUL].table))
         self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
         news = self._publishing.news(self._machine.external, is_leader=self.server.driver.is_leader)
