@@ -287,9 +287,6 @@ PATHS = (
 )
 
 KEYS = (
-    Deviation(
-        "D80", "there are no sessions yet", cases=("kv: PUT acquire=*", "kv: PUT release=*"), at=REFUSAL
-    ),
     Deviation("D124", "a key is not cleaned", cases=("kv: taken as it is: *",), at=REFUSAL),
     Deviation("D124", "nor refused", cases=("kv: does not print: *",), at=REFUSAL),
     Deviation(
