@@ -4,8 +4,11 @@ or do not.
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 
@@ -13,8 +16,9 @@ from adsum.now import MILLISECOND, SECOND
 from adsum.session import Session
 from adsum.sessions.judging import SERF_HEALTH
 from adsum.sessions.sees import CheckSeen, HostVerdict
-from adsum.testing.checkers import demand
+from adsum.testing.checkers import Violation, demand
 from adsum.testing.raft_nemesis import Nemesis
+from adsum.testing.seed_range import seed_range, seeds_parser
 from adsum.testing.session_world import (
     CHECK,
     LAGS_NS,
@@ -33,6 +37,7 @@ FAULTY_NS = 60 * SECOND
 QUIET_NS = 60 * SECOND
 
 CLIENTS = 14
+LEADING_NS = (3 * SECOND, 13 * SECOND, 60 * SECOND)
 WRONG_NS = (300 * MILLISECOND, 5 * SECOND, 25 * SECOND)
 LATE_NS = (2 * MILLISECOND, 100 * MILLISECOND, 3 * SECOND, 15 * SECOND)
 
@@ -108,6 +113,7 @@ class Weather:
     def __init__(self, world: SessionWorld, random: Random) -> None:
         self._world = world
         self._random = random
+        self._change_leaders(random.choice(LEADING_NS))
         for act, pace_ns in (
             (self._move, 3 * SECOND),
             (self._lag, 10 * SECOND),
@@ -115,6 +121,13 @@ class Weather:
             (self._be_cut_off, 15 * SECOND),
         ):
             self._repeat(act, pace_ns)
+
+    def _change_leaders(self, every_ns: int) -> None:
+        """Orderly: those in between have the time to note what is left of long sessions."""
+        leader = self._world.leading()
+        if leader is not None and not self._world.is_over:
+            self._world.raft.act(leader.server, leader.server.core.hand_over)
+        self._world.call(self._world.now_ns + every_ns, lambda: self._change_leaders(every_ns))
 
     def _repeat(self, act: Callable[[], None], pace_ns: int) -> None:
         def again() -> None:
@@ -177,21 +190,58 @@ class Weather:
         self._world.call(self._world.now_ns + self._random.choice(WRONG_NS), back)
 
 
-def run_sessions(seed: int) -> tuple[SessionWorld, Counter[str]]:
-    """Raises `Violation` where something was not as it must be."""
+@dataclass(frozen=True, slots=True)
+class SessionOutcome:
+    seed: int
+    faults: tuple[str, ...]
+    ends: Counter[str]  # by cause
+    takeovers: int
+    digest: int
+    failure: str = ""
+
+
+def run_sessions(seed: int, faults: Sequence[str] | None = None) -> SessionOutcome:
+    """Without a word about faults the seed picks three."""
     world = SessionWorld(seed=seed)
     random = Random(world.random.getrandbits(64))
+    picked = random.sample(FAULTS, 3)
     nemesis = Nemesis(world.raft, Random(random.getrandbits(64)))
-    nemesis.begin(random.sample(FAULTS, 3))
+    nemesis.begin(picked if faults is None else list(faults))
     Weather(world, Random(random.getrandbits(64)))
     for number in range(CLIENTS):
         SessionClient(world, number, Random(random.getrandbits(64)))
-    world.run_for(FAULTY_NS)
-    nemesis.end()
-    world.is_over = True
-    for sight in world.sights:
-        sight.lag_ns = LAGS_NS[0]
-    world.run_for(QUIET_NS)
-    demand(world.doomed() == [], f"{world.doomed()} are there, though their node or check is not")
+    failure = ""
+    try:
+        world.run_for(FAULTY_NS)
+        nemesis.end()
+        world.is_over = True
+        for sight in world.sights:
+            sight.lag_ns = LAGS_NS[0]
+        world.run_for(QUIET_NS)
+        doomed = world.doomed()
+        demand(doomed == [], f"{doomed} are there, though their node or check is not")
+    except Violation as violation:
+        failure = str(violation)
     ends = Counter(fate.ended.cause.name for fate in world.fates.values() if fate.ended is not None)
-    return world, ends
+    return SessionOutcome(seed, tuple(nemesis.kinds), ends, world.takeovers, world.digest, failure)
+
+
+def main() -> int:
+    asked = seeds_parser("Keep sessions in simulated clusters, a seed each.", seeds=500).parse_args()
+    ends, takeovers, failed = Counter[str](), 0, 0
+    with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
+        for outcome in pool.imap(run_sessions, seed_range(asked), chunksize=4):
+            ends.update(outcome.ends)
+            takeovers += outcome.takeovers
+            if outcome.failure:
+                failed += 1
+                sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.faults)}): {outcome.failure}\n")
+                sys.stdout.flush()
+    told = ", ".join(f"{count} {cause.lower().replace('_', ' ')}" for cause, count in sorted(ends.items()))
+    sys.stdout.write(f"Sessions that ended: {told}; leaders that took over: {takeovers}.\n")
+    sys.stdout.write(f"{asked.seeds} seeds: {failed} failed.\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,6 +52,7 @@ VERDICT_NS = 2 * SECOND
 DRIFT = 0.96  # of two clocks, at most
 LAGS_NS = (50 * MILLISECOND, 300 * MILLISECOND, 2 * SECOND, 15 * SECOND)
 GRACE_NS = 10 * SECOND
+SLACK_NS = 3 * SECOND
 TTLS_MS = (2_000, 4_000, 8_000, 15_000)
 SETTINGS_HERE = KeeperSettings(long_ttl_ms=5_000)  # so that a minute is long enough to see long ones end
 
@@ -64,6 +65,7 @@ class NodeStanding(NamedTuple):
     version: int  # of its records
     check: CheckSeen
     number: int = 0  # what is heard late does not replace what came after it
+    since_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -278,7 +280,7 @@ class SessionWorld(BareServers):
 
     def moves(self, node: SimulatedNode, **changed: Any) -> None:
         """And everybody hears of it, each after a lag of its own."""
-        node.now = node.now._replace(**changed, number=node.now.number + 1)
+        node.now = node.now._replace(**changed, number=node.now.number + 1, since_ns=self.now_ns)
         node.history.append(node.now)
         standing = node.now
         for index, sight in enumerate(self.sights):
@@ -339,7 +341,7 @@ class SessionWorld(BareServers):
                 ttl_ns = session.ttl_ms * MILLISECOND
                 demand(lived_ns >= 2 * ttl_ns * DRIFT, f"{told} {lived_ns / SECOND} s after it was renewed")
             case EndCause.NODE_FAILED:
-                demand(any(each.verdict is HostVerdict.FAILED for each in later), f"{told}: it never did")
+                demand(self._failed_lately(node, session.generation), f"{told}: it did not")
             case EndCause.NODE_GONE:
                 demand(any(each.verdict is HostVerdict.GONE for each in later), f"{told}: it never left")
             case EndCause.CHECK_CRITICAL:
@@ -348,6 +350,16 @@ class SessionWorld(BareServers):
                 demand(any(each.check is CheckSeen.MISSING for each in newer), f"{told}: it never was")
             case EndCause.DESTROYED:
                 demand(False, f"{told}: by nobody")  # noqa: FBT003  # what is demanded
+
+    def _failed_lately(self, node: SimulatedNode, generation: int) -> bool:
+        """So that the leader may have seen it for as long as the grace."""
+        until_ns = [each.since_ns for each in node.history[1:]] + [self.now_ns]
+        return any(
+            each.verdict is HostVerdict.FAILED
+            and each.generation >= generation
+            and end_ns >= self.now_ns - GRACE_NS - LAGS_NS[-1] - SLACK_NS
+            for each, end_ns in zip(node.history, until_ns, strict=True)
+        )
 
     def _look(self) -> None:
         """Every so often: who leads, and whether anybody outlives the bound."""
@@ -373,7 +385,7 @@ class SessionWorld(BareServers):
         ttl_ns = fate.session.ttl_ms * MILLISECOND
         changes = self.takeovers - fate.takeovers
         a_change_ns = 10 * SECOND if fate.session.ttl_ms > SETTINGS_HERE.long_ttl_ms else 2 * ttl_ns
-        bound_ns = (2 * ttl_ns + changes * a_change_ns) / DRIFT + (changes + 1) * 2 * SECOND
+        bound_ns = (2 * ttl_ns + changes * a_change_ns) / DRIFT + (changes + 1) * SECOND
         led_ns = self.led_ns - fate.led_ns
         demand(led_ns <= bound_ns, f"{fate.session.id} lives {led_ns / SECOND} s, {changes} changes")
 
