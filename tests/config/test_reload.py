@@ -19,6 +19,7 @@ OTHER_VALUES: dict[str, object] = {
     "log_level": "error",
     "services": [{"name": "a"}],
     "checks": [{"name": "c", "ttl": "5s"}],
+    "watches": [{"type": "nodes", "args": ["true"]}],
 }
 
 

@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dns_server": {"dns", "logs", "sockets"},
     "health_checks": {"catalog", "logs"},
     "config": {"catalog", "logs", "net"},
+    "watching": {"catalog", "config", "health_checks", "http", "logs"},
     "peers": {"agent", "catalog", "gossip", "logs", "net"},
     "api": {"agent", "catalog", "config", "dns", "gossip", "http", "journal", "logs", "net", "peers"},
     "observe": {
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "process": {
         *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
         *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "sessions"),
-        *("storage", "store"),
+        *("storage", "store", "watching"),
     },
     "testing": {
         *("agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "servers", "sessions"),

@@ -21,6 +21,7 @@ from adsum.config.config import (
     SoaConfig,
     Telemetry,
     UnixSockets,
+    WatchDefinition,
 )
 from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.config.keys import KEYS, TLS_KEYS
@@ -134,6 +135,7 @@ class _Builder:
             discard_check_output=values.boolean("discard_check_output"),
             services=services,
             checks=checks,
+            watches=self._watches(),
             default_query_time_ns=values.integer("default_query_time"),
             max_query_time_ns=values.integer("max_query_time"),
             session_ttl_min_ns=values.integer("session_ttl_min"),
@@ -275,6 +277,15 @@ class _Builder:
         services, checks, warnings = read_definitions(self._values, output_bytes_max=output_bytes_max)
         self.warnings += warnings
         return services, checks
+
+    def _watches(self) -> tuple[WatchDefinition, ...]:
+        if not self._values.is_given("watches"):
+            return ()
+        from adsum.config.watches import read_watches
+
+        watches, warnings = read_watches(self._values)
+        self.warnings += warnings
+        return watches
 
     def _read(self, name: str, reader: Callable[[str], str]) -> str:
         text = self._values.text(name)

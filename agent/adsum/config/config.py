@@ -15,6 +15,7 @@ from adsum.config.redact import redacted
 from adsum.frozen import dataclass
 from adsum.logs.settings import LogSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
+from adsum.watch_plan import WatchPlan
 
 if TYPE_CHECKING:
     from adsum.net.tls import TlsSettings
@@ -126,6 +127,25 @@ class Consensus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpHandler:
+    url: str
+    method: str = "POST"
+    header: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    timeout_ns: int = 10 * SECOND
+    tls_skip_verify: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchDefinition:
+    """Handled by a program or by a request."""
+
+    plan: WatchPlan
+    args: tuple[str, ...] = ()
+    http: HttpHandler | None = None
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     datacenter: str = "dc1"
     node_name: str = ""
@@ -178,6 +198,7 @@ class Config:
     discard_check_output: bool = False
     services: tuple[ServiceDefinition, ...] = ()
     checks: tuple[CheckDefinition, ...] = ()
+    watches: tuple[WatchDefinition, ...] = ()
 
     default_query_time_ns: int = 300 * SECOND
     max_query_time_ns: int = 600 * SECOND

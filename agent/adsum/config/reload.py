@@ -41,6 +41,7 @@ def applied(old: Config, new: Config) -> Config:
         dns=new.dns,
         services=new.services,
         checks=new.checks,
+        watches=new.watches,
         check_update_interval_ns=new.check_update_interval_ns,
         discard_check_output=new.discard_check_output,
         tls=tls,

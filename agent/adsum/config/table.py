@@ -157,6 +157,7 @@ ui_config.enabled                              bool       false        warned
 ui_config.content_path                         text       /ui/         warned
 services                                       objects    []           reload
 checks                                         objects    []           reload
+watches                                        objects    []           reload
 enable_script_checks                           bool       false        restart
 enable_local_script_checks                     bool       false        restart
 check_update_interval                          duration   5m           reload
@@ -225,7 +226,7 @@ warned number -1: cache.entry_fetch_rate limits.rpc_rate
 warned opaque -: acl.tokens.managed_service_provider audit.sink
     auto_config.authorization.static.claim_mappings auto_config.authorization.static.list_claim_mappings
     cloud config_entries.bootstrap connect.ca_config limits.request_limits locality peering raft_logstore
-    reporting segments snapshot_agent ui_config.dashboard_url_templates ui_config.metrics_proxy watches xds
+    reporting segments snapshot_agent ui_config.dashboard_url_templates ui_config.metrics_proxy xds
 warned text TLSv1_2: tls.grpc.tls_min_version
 warned text consul: connect.ca_provider
 warned text extend-cache: acl.down_policy acl_down_policy
@@ -274,3 +275,8 @@ os_service tls_skip_verify tls_server_name alias_service alias_node interval tim
 success_before_passing failures_before_warning failures_before_critical deregister_critical_service_after
 output_max_size namespace partition
 """
+WATCH_KEYS = """
+type key prefix service tag passingonly state name filter datacenter stale token handler_type handler args
+http_handler_config
+"""
+HTTP_HANDLER_KEYS = "path method header timeout tls_skip_verify"

@@ -1,7 +1,7 @@
 """Mistakes of ours that one input brought to light: the input is dropped, and the agent goes on.
 
-Whoever handles datagrams, messages of streams, calls, effects, saved entries or what time brings guards each
-by itself with
+Whoever handles datagrams, messages of streams, calls, effects, saved entries, what time brings or what a
+watch is told guards each by itself with
 
     except Exception as error:
         faults.dropped("datagram", error)
@@ -28,8 +28,18 @@ logger = logging.getLogger("agent.faults")
 
 SHOWN_CHARACTERS_MAX = 200
 
-Input = Literal["call", "datagram", "dns", "effect", "metric", "saved", "stream", "tick"]
-INPUTS: tuple[Input, ...] = ("call", "datagram", "dns", "effect", "metric", "saved", "stream", "tick")
+Input = Literal["call", "datagram", "dns", "effect", "metric", "saved", "stream", "tick", "watch"]
+INPUTS: tuple[Input, ...] = (
+    "call",
+    "datagram",
+    "dns",
+    "effect",
+    "metric",
+    "saved",
+    "stream",
+    "tick",
+    "watch",
+)
 
 
 class Faults:

@@ -32,6 +32,7 @@ WORK_FILES = 8
 FILES_PER_NETWORK_RUN = 2  # its socket, and that of the resolver, which may take longer than the run
 FILES_PER_SCRIPT_RUN = 4  # its output, its process, and two more while it is started
 HTTP_CONNECTIONS_MIN = 2
+WATCH_HANDLERS_PART = 8
 # On a server: the log's folder as its parts know it (5) and the segment at its end; and for a moment the next
 # segment, snapshots that are written, read for another server and come from one, and the servers' addresses.
 SERVER_FILES = 6 + 6
@@ -52,6 +53,11 @@ class Shares(NamedTuple):
     server_lines: int = 32  # to servers, for keys
     network_runs: int = 1_024
     script_runs: int = 64
+
+    @property
+    def watch_handlers(self) -> int:
+        """At once, of the share of scripts."""
+        return max(1, self.script_runs // WATCH_HANDLERS_PART)
 
     @property
     def files(self) -> int:

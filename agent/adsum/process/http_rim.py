@@ -29,6 +29,7 @@ from adsum.observe.exposition import Exposition
 from adsum.observe.series import NetSource, Sources
 from adsum.observe.tally import CatalogTally
 from adsum.process import translate
+from adsum.process.configured_watches import keep_watches
 from adsum.process.first_phase import FirstPhase
 from adsum.process.running import RunningAgent
 
@@ -70,6 +71,8 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
     nursery.start_soon(remind_of_no_leader, agent)
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
     router = Router(endpoints.routes(), http_rules(config), http, endpoints.families())
+    handlers = first.files.shares.watch_handlers
+    nursery.start_soon(keep_watches, agent, router.answer, handlers, first.random, first.faults)
     limits = HttpLimits(
         body_bytes_max=max(MEBIBYTE, config.limits.kv_value_bytes_max),
         handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,

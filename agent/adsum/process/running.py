@@ -94,7 +94,7 @@ class RunningAgent(Agent):
             output_bytes_max=config.check_output_bytes_max,
             environ=os.environ,
             network_runs_max=shares.network_runs,
-            process_runs_max=shares.script_runs,
+            process_runs_max=max(1, shares.script_runs - shares.watch_handlers),
         )
         self.runner = runner = Runner(nursery, self.rim.receive, options)
         self.cluster_rim = ClusterRim(
@@ -115,6 +115,7 @@ class RunningAgent(Agent):
         self.keys: KeyStore = self._client_keys  # on a server another, before anybody can ask
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
+        self.reloaded = trio.Event()  # another one for each time
         self._first = first
         self._server: ServerRim | None = None  # a client's stays so
         self._nursery = nursery
@@ -165,6 +166,8 @@ class RunningAgent(Agent):
                 raise ConfigErrors([ConfigError("", refused.refusal.sentence)]) from None
             self.config = config
             self._apply(config, loaded.tls)
+            self.reloaded.set()
+            self.reloaded = trio.Event()
         for warning in loaded.warnings:
             log.warning(warning)
         log.info("configuration reloaded; applied: %s", ", ".join(changes.applied) or "nothing")

@@ -15,6 +15,7 @@ import errno
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 
 import trio
 
@@ -54,7 +55,14 @@ def critical_for_time(definition: CheckDefinition, tail: Tail) -> CheckResult:
     return critical(f"{text}\n\n{output}" if output else text)
 
 
-async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> int:
+async def run_process(
+    args: tuple[str, ...],
+    tail: Tail,
+    counters: Counters,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
+) -> int:
     """The exit code (negative for a signal), with what it printed in `tail`. Kills the group if cancelled."""
     try:
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -63,7 +71,7 @@ async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> 
     output = trio.lowlevel.FdStream(read_end)
     try:
         try:
-            process = await _start(args, write_end)
+            process = await _start(args, stdin, write_end, environment)
         finally:
             os.close(write_end)
         try:
@@ -76,12 +84,14 @@ async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> 
         output.close()
 
 
-async def _start(args: tuple[str, ...], output: int) -> trio.Process:
+async def _start(
+    args: tuple[str, ...], stdin: int, output: int, environment: Mapping[str, str] | None
+) -> trio.Process:
     if not args[0]:  # Python would look through $PATH for it, and be told that a folder can't be run
         raise CheckFailed(f"fork/exec : {go_error(OSError(errno.ENOENT, ''))}")
     try:
         return await trio.lowlevel.open_process(
-            args, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+            args, stdin=stdin, stdout=output, stderr=output, process_group=0, env=environment
         )
     except FileNotFoundError as error:
         if "/" not in args[0]:
