@@ -50,8 +50,8 @@ class Deadlines:
         self.due.pop(session_id, None)
         self._timers.cancel(session_id)
 
-    def pass_to(self, now_ns: int) -> None:
-        for session_id in self._timers.take_due(now_ns):
+    def pass_to(self, now_ns: int, at_most: int) -> None:
+        for _place, session_id in zip(range(at_most), self._timers.take_due(now_ns), strict=False):
             self.due[session_id] = None
 
     def left_ms(self, session_id: str, now_ns: int) -> int:

@@ -322,7 +322,7 @@ class SessionKeeper:
             self._failures.look_at(who, self._now_ns)
 
     def _look(self) -> None:
-        self._deadlines.pass_to(self._now_ns)
+        self._deadlines.pass_to(self._now_ns, LOOKS_PER_TICK)
         if self._behind and self._now_ns >= self._behind_ns:
             self._behind_ns = self._now_ns + BEHIND_LOOK_NS
             behind, self._behind = self._behind, {}

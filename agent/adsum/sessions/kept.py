@@ -16,7 +16,7 @@ class KeptSessions:
         return self._machine.sessions.revision
 
     def ids(self) -> list[str]:
-        return [session.id for session in self._machine.sessions.all()]
+        return self._machine.sessions.ids()
 
     def changed_since(self, revision: int) -> list[str] | None:
         """The ids of those that came or went; None: nobody remembers so far back."""

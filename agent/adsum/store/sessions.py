@@ -54,6 +54,9 @@ class SessionTable:
         """By id."""
         return [self._by_id[id_] for id_ in sorted(self._by_id)]
 
+    def ids(self) -> list[str]:
+        return list(self._by_id)
+
     def of_node(self, node: str) -> list[Session]:
         """By id."""
         return [self._by_id[id_] for id_ in sorted(self._on_node.get(node.lower(), ()))]
