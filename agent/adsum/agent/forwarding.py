@@ -19,14 +19,14 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from functools import partial
 from random import Random
-from typing import TypeAlias
 
 from msgspec import DecodeError
 
-from adsum import forwarded, mutable
+from adsum import forwarded
 from adsum.accepting import AcceptedWrite
 from adsum.address import Address
 from adsum.agent import saved_servers
+from adsum.agent.agent_request import TOLD, AgentRequest, ForwardCounters, Questions, written_out
 from adsum.agent.asking import (
     AnswerForwarded,
     AskServer,
@@ -46,12 +46,10 @@ from adsum.agent.asking import (
 )
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.saved_files import SERVERS
-from adsum.dedup import DedupKey, WriteNumbers
+from adsum.dedup import WriteNumbers
 from adsum.effects import Save, WriteFile
 from adsum.forwarded import (
     RENEWALS_MAX,
-    ForwardedChange,
-    ForwardedWrite,
     FoundPiece,
     KeysPiece,
     Renewed,
@@ -62,10 +60,7 @@ from adsum.kv import (
     KeyRead,
     KeyRefusal,
     KeysFound,
-    KeyWrite,
-    ReadMode,
     StoreAnswer,
-    StoreOutcome,
     decode_answer,
 )
 from adsum.now import MILLISECOND, SECOND, Now
@@ -81,71 +76,14 @@ REQUESTS_MAX = 16_384  # as many as the API has connections
 GATHERING_NS = 5 * MILLISECOND  # of renewals
 PROBES_MAX = 16  # of those that are held, each RETRY_NS
 
-# What the log answers once and for all.
-TOLD = (
-    *(StoreOutcome.DONE, StoreOutcome.COMPARE_FAILED, StoreOutcome.NOT_DONE, StoreOutcome.REFUSED),
-    *(StoreOutcome.NO_SESSION, StoreOutcome.HELD, StoreOutcome.FENCED, StoreOutcome.CONFLICT),
-)
 # Nothing was done, and another server, or the same a little later, may do it.
 PASSING = (KeyCause.NO_LEADER, KeyCause.BUSY, KeyCause.NO_SERVERS, KeyCause.DOUBTED)
 
 NO_SERVER = "this agent knows no server"
-TOO_MANY = f"{REQUESTS_MAX} requests for keys wait for servers"
-TOO_MANY_RENEWALS = f"{REQUESTS_MAX} renewals of sessions wait for servers"
+TOO_MANY = f"{REQUESTS_MAX} requests wait for servers"
 TOO_LARGE = f"the answer has more than {forwarded.FOUND_BYTES_MAX >> 20} MiB; ask for a longer prefix"
 MOVED = "the server that was asked is gone, or leads no more"
 NO_ANSWER = "a server's answer makes no sense to this version"
-
-Questions: TypeAlias = KeyRead | StoreRead | RenewSessions  # what may be asked twice
-
-
-@mutable.dataclass(slots=True)
-class ForwardCounters:
-    asked: int = 0
-    retried: int = 0  # asks that were not the first of their request
-    doubtful: int = 0  # writes of which one try may have been done
-    joined: int = 0  # blocked reads that found an equal one waiting
-    renewals: int = 0  # of sessions
-    renewal_batches: int = 0
-    refused: int = 0  # because too many were under way
-    out_of_time: int = 0
-
-
-class _Asking:
-    """One request to servers: a write, or a question that is perhaps of several clients."""
-
-    __slots__ = (
-        *("accepted", "deadline_ns", "is_doubtful", "is_over", "key", "more", "parts", "pieces"),
-        *("pieces_bytes", "read", "seen", "server", "ticket", "tokens", "tried_ns", "wall_ms", "why"),
-    )
-
-    def __init__(self, deadline_ns: int, read: Questions | None, accepted: AcceptedWrite | None) -> None:
-        self.deadline_ns = deadline_ns
-        self.read = read
-        self.accepted = accepted
-        self.tokens: dict[Hashable, int] = {}  # whom it is for, and the place of what is theirs in the answer
-        self.key: DedupKey
-        self.seen = 0
-        self.wall_ms = 0
-        self.ticket = 0  # of the try under way
-        self.server: bytes | None = None  # that was asked last
-        self.tried_ns = 0
-        self.is_doubtful = False  # an earlier try may have been done
-        self.is_over = False
-        self.why: KeyRefusal | None = None  # the last try came to nothing
-        self.pieces: list[KeysFound] = []  # of its answer, as far as they have come
-        self.parts: list[bytes] = []  # of one that is about something else than keys
-        self.pieces_bytes = 0
-        self.more = 0
-
-    @property
-    def is_blocked(self) -> bool:
-        return self.read is not None and is_blocked(self.read)
-
-    @property
-    def needs_leader(self) -> bool:
-        read = self.read
-        return read is None or isinstance(read, RenewSessions) or read.mode is not ReadMode.STALE
 
 
 class Forwarding:
@@ -175,18 +113,18 @@ class Forwarding:
         self._ticket = 0
         self._now = Now(0, 0)
         self._effects: list[ForwardEffect] = []
-        self._open: dict[Hashable, AcceptedWrite | _Asking] = {}
-        self._writes: dict[AcceptedWrite, _Asking] = {}
-        self._blocked: dict[Questions, _Asking] = {}
-        self._renewals: _Asking | None = None  # that gather
+        self._open: dict[Hashable, AcceptedWrite | AgentRequest] = {}
+        self._writes: dict[AcceptedWrite, AgentRequest] = {}
+        self._blocked: dict[Questions, AgentRequest] = {}
+        self._renewals: AgentRequest | None = None  # that gather
         self._renewed: dict[str, int] = {}  # their sessions, each with its place
         self._renewals_ns = 0  # when they leave
-        self._asked: dict[int, _Asking] = {}  # by ticket
-        self._held: deque[tuple[int, _Asking]] = deque()  # in the order of their deadlines
-        self._retries: deque[tuple[int, _Asking]] = deque()
+        self._asked: dict[int, AgentRequest] = {}  # by ticket
+        self._held: deque[tuple[int, AgentRequest]] = deque()  # in the order of their deadlines
+        self._retries: deque[tuple[int, AgentRequest]] = deque()
         self._is_dry = False  # the last that needed a leader found none
         self._why_dry = ""
-        self._parked: deque[_Asking] = deque()  # until one finds a leader
+        self._parked: deque[AgentRequest] = deque()  # until one finds a leader
         self._probing_ns = 0
         self._probes = 0
 
@@ -281,7 +219,7 @@ class Forwarding:
     # For `AcceptedWrite`.
 
     def begin(self, accepted: AcceptedWrite) -> None:
-        asking = _Asking(self._now.monotonic_ns + self._hold_ns, None, accepted)
+        asking = AgentRequest(self._now.monotonic_ns + self._hold_ns, None, accepted)
         asking.key, asking.seen, asking.wall_ms = accepted.key, self.seen, self._now.wall_ms
         self._writes[accepted] = asking
         self._held.append((asking.deadline_ns, asking))
@@ -300,7 +238,7 @@ class Forwarding:
             waiting.tokens[token] = 0
             self._open[token] = waiting
             return
-        asking = _Asking(self._now.monotonic_ns + self._hold_ns, read, None)
+        asking = AgentRequest(self._now.monotonic_ns + self._hold_ns, read, None)
         asking.tokens[token] = 0
         self._open[token] = asking
         if asking.is_blocked:
@@ -312,11 +250,11 @@ class Forwarding:
         """They have room of their own: writes that wait must not end a session."""
         if len(self._open) >= 2 * REQUESTS_MAX:
             self.counters.refused += 1
-            self._effects.append(AnswerForwarded(token, KeyRefusal(KeyCause.BUSY, TOO_MANY_RENEWALS)))
+            self._effects.append(AnswerForwarded(token, KeyRefusal(KeyCause.BUSY, TOO_MANY)))
             return
         self.counters.renewals += 1
         if self._renewals is None:
-            self._renewals = _Asking(0, RenewSessions(()), None)
+            self._renewals = AgentRequest(0, RenewSessions(()), None)
             self._renewed = {}
             self._renewals_ns = self._now.monotonic_ns + GATHERING_NS
         asking = self._renewals
@@ -325,7 +263,7 @@ class Forwarding:
         if len(self._renewed) == RENEWALS_MAX:
             self._send_renewals(asking)
 
-    def _send_renewals(self, asking: _Asking) -> None:
+    def _send_renewals(self, asking: AgentRequest) -> None:
         self.counters.renewal_batches += 1
         self._renewals = None
         asking.read = RenewSessions(tuple(self._renewed))
@@ -344,7 +282,7 @@ class Forwarding:
 
     # One try.
 
-    def _go(self, asking: _Asking) -> None:
+    def _go(self, asking: AgentRequest) -> None:
         if asking.is_over:
             return
         if asking.needs_leader and self._is_dry and not self._may_probe():
@@ -352,7 +290,7 @@ class Forwarding:
         else:
             self._try(asking)
 
-    def _try(self, asking: _Asking) -> None:
+    def _try(self, asking: AgentRequest) -> None:
         now_ns = self._now.monotonic_ns
         server = self._chosen(asking)
         if server is None:
@@ -361,17 +299,9 @@ class Forwarding:
         self.counters.retried += asking.server is not None
         asking.server, asking.tried_ns = server, now_ns
         asking.pieces, asking.parts, asking.pieces_bytes = [], [], 0
-        match asking.read:
-            case None:
-                self._ask(asking, *_written_out(asking))
-            case KeyRead():
-                self._ask(asking, forwarded.READ, forwarded.encode(asking.read))
-            case RenewSessions():
-                self._ask(asking, forwarded.RENEW, forwarded.encode(asking.read))
-            case _:
-                self._ask(asking, forwarded.ASK, forwarded.encode(asking.read))
+        self._ask(asking, *written_out(asking))
 
-    def _ask(self, asking: _Asking, method: str, body: bytes) -> None:
+    def _ask(self, asking: AgentRequest, method: str, body: bytes) -> None:
         assert asking.server is not None, "it was chosen"
         self._ticket += 1
         asking.ticket = self._ticket
@@ -383,7 +313,7 @@ class Forwarding:
             timeout_ns = max(MILLISECOND, min(longest_ns, asking.deadline_ns - self._now.monotonic_ns))
         self._effects.append(AskServer(asking.ticket, asking.server, method, body, timeout_ns))
 
-    def _chosen(self, asking: _Asking) -> bytes | None:
+    def _chosen(self, asking: AgentRequest) -> bytes | None:
         if not self.known:
             return None
         now_ns = self._now.monotonic_ns
@@ -403,7 +333,7 @@ class Forwarding:
 
     # What came of it.
 
-    def _answered(self, asking: _Asking, body: bytes) -> None:
+    def _answered(self, asking: AgentRequest, body: bytes) -> None:
         try:
             match asking.read:
                 case None:
@@ -420,12 +350,12 @@ class Forwarding:
         if asking.needs_leader:
             self._has_leader()
 
-    def _written(self, asking: _Asking, body: bytes, answer: StoreAnswer) -> None:
+    def _written(self, asking: AgentRequest, body: bytes, answer: StoreAnswer) -> None:
         if answer.outcome in TOLD:
             self.seen = max(self.seen, answer.revision)
         self._end_write(asking, body)
 
-    def _found(self, asking: _Asking, size: int, piece: KeysPiece) -> None:
+    def _found(self, asking: AgentRequest, size: int, piece: KeysPiece) -> None:
         asking.pieces.append(piece.found)
         asking.pieces_bytes += size
         if not piece.more:
@@ -438,7 +368,7 @@ class Forwarding:
             self._hold(asking)  # it goes on
             self._ask(asking, forwarded.MORE, forwarded.encode(piece.more))
 
-    def _found_part(self, asking: _Asking, piece: FoundPiece) -> None:
+    def _found_part(self, asking: AgentRequest, piece: FoundPiece) -> None:
         asking.parts.append(piece.part)
         asking.pieces_bytes += len(piece.part)
         if not piece.more:
@@ -452,15 +382,15 @@ class Forwarding:
             self._hold(asking)
             self._ask(asking, forwarded.MORE, forwarded.encode(piece.more))
 
-    def _renewals_done(self, asking: _Asking, ids: tuple[str, ...], renewed: Renewed) -> None:
+    def _renewals_done(self, asking: AgentRequest, ids: tuple[str, ...], renewed: Renewed) -> None:
         if len(renewed.sessions) != len(ids):
             raise DecodeError("an answer of another length")
-        tokens = list(asking.tokens.items())
+        places = dict(asking.tokens)
         self._close(asking)
-        for token, place in tokens:
+        for token, place in places.items():
             self._answer(token, renewed.sessions[place])
 
-    def _refused(self, asking: _Asking, refusal: KeyRefusal, leader: bytes | None) -> None:
+    def _refused(self, asking: AgentRequest, refusal: KeyRefusal, leader: bytes | None) -> None:
         has_begun = bool(asking.pieces or asking.parts)
         if refusal.cause is KeyCause.BUSY and asking.read is None and not asking.is_doubtful:
             self._end(asking, refusal)  # to ask again at once is what makes a server busy
@@ -475,7 +405,7 @@ class Forwarding:
         else:
             self._end(asking, refusal)
 
-    def _unreached(self, asking: _Asking, sentence: str, *, is_sent: bool, avoids: bool = True) -> None:
+    def _unreached(self, asking: AgentRequest, sentence: str, *, is_sent: bool, avoids: bool = True) -> None:
         if avoids and asking.server is not None:
             self._avoid(asking.server)
         if is_sent and asking.read is None:
@@ -491,7 +421,7 @@ class Forwarding:
         if server == self._named:
             self._named = None
 
-    def _passed(self, asking: _Asking, why: KeyRefusal) -> None:
+    def _passed(self, asking: AgentRequest, why: KeyRefusal) -> None:
         """It came to nothing, and may be tried again."""
         now_ns = self._now.monotonic_ns
         asking.why = why
@@ -504,11 +434,11 @@ class Forwarding:
         else:
             self._retries.append((now_ns + RETRY_NS, asking))
 
-    def _hold(self, asking: _Asking) -> None:
+    def _hold(self, asking: AgentRequest) -> None:
         asking.deadline_ns = self._now.monotonic_ns + self._hold_ns
         self._held.append((asking.deadline_ns, asking))
 
-    def _run_out(self, asking: _Asking) -> None:
+    def _run_out(self, asking: AgentRequest) -> None:
         self.counters.out_of_time += 1
         why = asking.why
         if why is None or why.cause is KeyCause.NO_LEADER:
@@ -561,7 +491,7 @@ class Forwarding:
 
     # The end.
 
-    def _end(self, asking: _Asking, refusal: KeyRefusal) -> None:
+    def _end(self, asking: AgentRequest, refusal: KeyRefusal) -> None:
         if asking.read is not None:
             self._end_read(asking, refusal)
         elif asking.is_doubtful:
@@ -569,13 +499,13 @@ class Forwarding:
         else:
             self._end_write(asking, refusal)
 
-    def _end_write(self, asking: _Asking, outcome: bytes | KeyRefusal) -> None:
+    def _end_write(self, asking: AgentRequest, outcome: bytes | KeyRefusal) -> None:
         assert asking.accepted is not None, "it is a write"
         accepted = asking.accepted
         self._close(asking)
         accepted(outcome)
 
-    def _end_read(self, asking: _Asking, outcome: KeysFound | StoreFound | KeyRefusal) -> None:
+    def _end_read(self, asking: AgentRequest, outcome: KeysFound | StoreFound | KeyRefusal) -> None:
         tokens = list(asking.tokens)
         self._close(asking)
         for token in tokens:
@@ -585,12 +515,12 @@ class Forwarding:
         del self._open[token]
         self._effects.append(AnswerForwarded(token, outcome))
 
-    def _cancel(self, asking: _Asking) -> None:
+    def _cancel(self, asking: AgentRequest) -> None:
         del self._asked[asking.ticket]
         self._effects.append(CancelAsk(asking.ticket))
         asking.ticket = 0
 
-    def _close(self, asking: _Asking) -> None:
+    def _close(self, asking: AgentRequest) -> None:
         asking.is_over = True
         if asking.ticket:
             self._cancel(asking)
@@ -610,19 +540,6 @@ class Forwarding:
     def _taken(self) -> list[ForwardEffect]:
         effects, self._effects = self._effects, []
         return effects
-
-
-def is_blocked(read: Questions) -> bool:
-    return not isinstance(read, RenewSessions) and bool(read.since) and read.waits
-
-
-def _written_out(asking: _Asking) -> tuple[str, bytes]:
-    """How it is asked for."""
-    assert asking.accepted is not None, "it is a write"
-    write, about = asking.accepted.write, (asking.key, asking.wall_ms, asking.seen)
-    if isinstance(write, KeyWrite):
-        return forwarded.WRITE, forwarded.encode(ForwardedWrite(write, *about))
-    return forwarded.CHANGE, forwarded.encode(ForwardedChange(write, *about))
 
 
 def _unknown(sentence: str) -> KeyRefusal:

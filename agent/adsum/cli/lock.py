@@ -19,7 +19,7 @@ from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, QUERY, Api, connect
-from adsum.cli.locking import TTL_S, Held, KeyLock, KeySemaphore, Session, until_lost
+from adsum.cli.locking import TTL_S, Held, KeyLock, KeySemaphore, LockSession, until_lost
 
 CHILD_FAILED = 2
 LOOK_S = 0.05  # whether the command has ended
@@ -43,7 +43,7 @@ def run(call: ParsedCommand) -> int:
     is_told_to_end = threading.Event()
     # The session is not left behind: a signal waits until it is known, and does not disturb its end.
     with connect(call) as api, connect(call) as renewing, _on_signals(lambda *_: is_told_to_end.set()):
-        session = Session(api, name, call.text("datacenter"))
+        session = LockSession(api, name, call.text("datacenter"))
         try:
             with _on_signals(_give_up), _KeptAlive(session, renewing) as kept:
                 if is_told_to_end.is_set():
@@ -57,7 +57,7 @@ def run(call: ParsedCommand) -> int:
 def _hold(
     call: ParsedCommand,
     api: Api,
-    session: Session,
+    session: LockSession,
     kept: _KeptAlive,
     prefix: str,
     command: Sequence[str],
@@ -159,7 +159,7 @@ def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand) -> int:
 class _KeptAlive:
     """Renews a session, from another thread over a connection of its own."""
 
-    def __init__(self, session: Session, api: Api) -> None:
+    def __init__(self, session: LockSession, api: Api) -> None:
         self._session = session
         self._api = api
         self._over = threading.Event()

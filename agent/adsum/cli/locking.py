@@ -39,7 +39,7 @@ class Held(Protocol):
         """Whether what it is made of is gone, which is so when nobody else holds it."""
 
 
-class Session:
+class LockSession:
     """Kept alive by `renew` at least twice within its TTL."""
 
     def __init__(self, api: Api, name: str, datacenter: str) -> None:
@@ -60,7 +60,7 @@ class Session:
 
 
 class KeyLock:
-    def __init__(self, api: Api, key: str, session: Session) -> None:
+    def __init__(self, api: Api, key: str, session: LockSession) -> None:
         self.token = ""
         self._api = api
         self._key = key
@@ -120,7 +120,7 @@ class KeyLock:
 
 
 class KeySemaphore:
-    def __init__(self, api: Api, prefix: str, session: Session, limit: int) -> None:
+    def __init__(self, api: Api, prefix: str, session: LockSession, limit: int) -> None:
         self.token = ""
         self._api = api
         self._prefix = prefix
