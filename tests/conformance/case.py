@@ -108,6 +108,8 @@ OWN_HTTP = "<the agent's own HTTP address>"
 """In a body: somewhere for a check to go, without a server of the harness."""
 INDEX_OF_KEY = "<ModifyIndex of {}>"
 """In a target: what the agent shows of that key when the request is sent; 1 if there is none."""
+SESSION = "<session {}>"
+"""In a target or body: the id of the session with that name, as the agent lists it at that moment."""
 
 
 @dataclass(frozen=True, slots=True)

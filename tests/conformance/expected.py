@@ -286,6 +286,27 @@ PATHS = (
     ),
 )
 
+HOLDING = ("lock: *", "txn: *", "session: *", "kv*")
+SESSIONS = (
+    Deviation("D141", "grants count on", cases=HOLDING, at=("*LockIndex",), consul="0", ours='"<index>"'),
+    Deviation("D142", "a held key shows its token", cases=HOLDING, at=("*FencingToken",), consul="(absent)"),
+    Deviation(
+        "D144",
+        "checks under their old name, or none by a null",
+        cases=("session: create {*Checks*}", "session: create {'node_checks*"),
+        at=("body[0].*Checks*",),
+    ),
+    Deviation("D146", "128 operations", cases=("txn: too many",), at=("body",)),
+    Deviation(
+        "D146",
+        "empty lists",
+        cases=("external: in a transaction: *",),
+        at=("*Tags",),
+        consul="null",
+        ours="[]",
+    ),
+)
+
 KEYS = (
     Deviation("D124", "a key is not cleaned", cases=("kv: taken as it is: *",), at=REFUSAL),
     Deviation("D124", "nor refused", cases=("kv: does not print: *",), at=REFUSAL),
@@ -307,7 +328,7 @@ KEYS = (
     ),
 )
 
-EXPECTED = DNS + INPUT + AGENT + READS + PATHS + KEYS
+EXPECTED = DNS + INPUT + AGENT + READS + PATHS + SESSIONS + KEYS
 
 
 def explanation(case: str, difference: Difference) -> Deviation | None:

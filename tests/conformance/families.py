@@ -20,7 +20,9 @@ from tests.conformance.cases import (
     kv_cluster,
     methods,
     roll,
+    sessions,
     status,
+    transactions,
 )
 
 
@@ -40,6 +42,11 @@ def families() -> tuple[Family, ...]:
         blocking.FAMILY,
         kv.FAMILY,
         kv.WAITING,
+        sessions.FAMILY,
+        sessions.LOCKS,
+        sessions.WAITING,
+        transactions.FAMILY,
+        transactions.EXTERNAL,
         dns_answers.FAMILY,
         dns_settings.FAMILY,
         roll.IN_CLUSTER,

@@ -9,7 +9,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from tests.conformance.case import INDEX_OF_KEY, OWN_HTTP, Json, Request, get
+from tests.conformance.case import INDEX_OF_KEY, OWN_HTTP, SESSION, Json, Request, get
 from tests.conformance.normalise import Normaliser
 from tests.system.agents import Agent
 
@@ -34,6 +34,7 @@ HEADERS_BY_VALUE = (
 HEADERS_BY_PRESENCE = ("Age", "X-Consul-Contenthash", "X-Consul-Lastcontact")
 CHUNK_BYTES = 64 * 1024
 INDEX_OF = re.compile(INDEX_OF_KEY.format("([^>]+)"))
+SESSION_NAMED = re.compile(SESSION.format("([^>]+)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def exchange(agent: Agent, request: Request) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", agent.ports.http, timeout=request.read_s_max)
     try:
         target = INDEX_OF.sub(lambda found: modify_index(agent, found[1]), request.target)
+        target = SESSION_NAMED.sub(lambda found: session_named(agent, found[1]), target)
         connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
         body = None if request.body is None else with_addresses(request.body, agent)
         for name, value in with_defaults(request, body, agent):
@@ -70,8 +72,17 @@ def modify_index(agent: Agent, key: str) -> str:
     return str(json.loads(answer.body)[0]["ModifyIndex"]) if answer.body else "1"
 
 
+def session_named(agent: Agent, name: str) -> str:
+    listed = json.loads(exchange(agent, get("/v1/session/list")).body)
+    return str(next(each["ID"] for each in listed if each["Name"] == name))
+
+
 def with_addresses(body: bytes, agent: Agent) -> bytes:
-    return body.replace(OWN_HTTP.encode(), f"127.0.0.1:{agent.ports.http}".encode())
+    """And with the ids of sessions."""
+    body = body.replace(OWN_HTTP.encode(), f"127.0.0.1:{agent.ports.http}".encode())
+    if SESSION_NAMED.search(body.decode(errors="replace")) is None:
+        return body
+    return SESSION_NAMED.sub(lambda found: session_named(agent, found[1]), body.decode()).encode()
 
 
 def with_defaults(request: Request, body: bytes | None, agent: Agent) -> list[tuple[str, str]]:

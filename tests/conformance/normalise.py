@@ -19,6 +19,7 @@ INDEX_KEYS = {"CreateIndex", "ModifyIndex", "LockIndex", "Index"}
 VERSION_KEYS = {"Version", "version", "build", "HumanVersion"}
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*( ?(Z|[+-]\d\d:?\d\d)( UTC)?)?")
+INDEX_IN_TEXT = re.compile(r"(current modify index) \d+")
 VERSION = re.compile(r"^\d+\.\d+\.\d+[^:]*")
 
 
@@ -57,4 +58,5 @@ class Normaliser:
         value = value.replace(self.folder, "<folder>")
         value = UUID.sub("<uuid>", value)
         value = TIME.sub("<time>", value)
+        value = INDEX_IN_TEXT.sub(r"\1 <index>", value)
         return self.port_in_text.sub(lambda found: self.ports[int(found[1])], value)

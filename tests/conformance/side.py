@@ -47,6 +47,8 @@ class Side:
         return statuses
 
     def clean(self) -> None:
+        for session in self.agent.get_json("/v1/session/list"):
+            exchange(self.agent, put(f"/v1/session/destroy/{session['ID']}"))
         for agent in self.agents:
             for service in agent.get_json("/v1/agent/services"):
                 exchange(agent, put(f"/v1/agent/service/deregister/{quote(service, safe='')}"))

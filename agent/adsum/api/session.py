@@ -133,18 +133,18 @@ class SessionEndpoints(EndpointFamily):
         return json_answer(self._agent, request, [shown(session)])
 
     async def info(self, request: Request, session_id: str) -> Response:
-        self._check(request)
+        self._check(request, FAILED_META)
         check_session_id(session_id, FAILED_META)
         return await self._listed(request, SessionShape.ONE, session_id)
 
     async def of_node(self, request: Request, node: str) -> Response:
-        self._check(request)
+        self._check(request, FAILED_META)
         if not node:
             raise HttpRefusal(400, "Missing node name")
         return await self._listed(request, SessionShape.OF_NODE, node)
 
     async def all(self, request: Request, _rest: str) -> Response:
-        self._check(request)
+        self._check(request, FAILED_META)
         return await self._listed(request, SessionShape.ALL, "")
 
     async def _listed(self, request: Request, shape: SessionShape, name: str) -> Response:
@@ -171,10 +171,10 @@ class SessionEndpoints(EndpointFamily):
                     raise HttpRefusal(500, seen.sentence)
                 await request.park(min(until_s, trio.current_time() + LOOK_S))
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: Request, headers: HeaderList = ()) -> None:
         parse_asked(request.query, self._agent)
         check_consistency(request.query)
-        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        parameters.check_datacenter(request.query, self._agent.config.datacenter, headers)
         parameters.check_namespace(request.query)
 
 
@@ -186,7 +186,7 @@ def check_session_id(session_id: str, headers: HeaderList = ()) -> None:
 
 
 def session_asked(body: bytes, own_node: str, ttl_ns_min: int) -> SessionAsked:
-    raw = decode_json(body) if body.strip() else None
+    raw = decode_json(body) if body else None
     with refusing_definitions():
         fields = Fields(raw, type_name=BODY)
         given = {canonical_key(str(key)) for key in raw} if isinstance(raw, dict) else set[str]()

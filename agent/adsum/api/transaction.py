@@ -30,6 +30,7 @@ from adsum.http.router import HttpRefusal, Route
 from adsum.kv import StoreAnswer, StoreOutcome
 from adsum.store_requests import TransactionRead
 from adsum.transactions import (
+    KEY_READS,
     EntryOperation,
     EntryVerb,
     KeyOperation,
@@ -55,6 +56,10 @@ PREFIX = "Request decode failed: "
 class UnfitOperation(Exception):
     """Told with the place of the operation."""
 
+    def __init__(self, sentence: str, *, is_write: bool = True) -> None:
+        super().__init__(sentence)
+        self.is_write = is_write
+
 
 class TransactionEndpoint(EndpointFamily):
     def __init__(self, parts: ApiParts) -> None:
@@ -74,16 +79,17 @@ class TransactionEndpoint(EndpointFamily):
         largest = max(BODY_BYTES_MAX, self._value_bytes_max)
         if len(request.body) > largest:
             raise HttpRefusal(413, too_large_sentence(len(request.body), largest))
-        operations, errors = self._operations_in(request.body)
-        reads_only = all(map(is_read, operations))
+        operations, errors, has_unfit_write = self._operations_in(request.body)
+        if not has_unfit_write and all(map(is_read, operations)):
+            return await self._read(request, operations, errors)
         if errors:
             return self._told(request, TransactionAnswer(errors=errors))
-        if reads_only:
-            return await self._read(request, operations)
         answer = await self._access.write(request, Transaction(operations))
         return self._told(request, _answered(answer))
 
-    async def _read(self, request: Request, operations: tuple[Operation, ...]) -> Response:
+    async def _read(
+        self, request: Request, operations: tuple[Operation, ...], errors: list[OperationError]
+    ) -> Response:
         found = await self._access.run_reads(request, TransactionRead(operations, mode_of(request.query)))
         meta: HeaderList = (
             ("X-Consul-Knownleader", "true" if found.has_leader else "false"),
@@ -95,7 +101,8 @@ class TransactionEndpoint(EndpointFamily):
             "KnownLeader": found.has_leader,
             "ConsistencyLevel": "",
         }
-        return self._told(request, found.answer, about, meta)
+        answer = TransactionAnswer(errors=errors) if errors else found.answer
+        return self._told(request, answer, about, meta)
 
     def _told(
         self,
@@ -117,7 +124,8 @@ class TransactionEndpoint(EndpointFamily):
 
     # What is asked.
 
-    def _operations_in(self, body: bytes) -> tuple[tuple[Operation, ...], list[OperationError]]:
+    def _operations_in(self, body: bytes) -> tuple[tuple[Operation, ...], list[OperationError], bool]:
+        """With those that are unfit, and whether one of them would have changed something."""
         try:
             raw = decode_json(body)
         except HttpRefusal as refusal:
@@ -132,11 +140,13 @@ class TransactionEndpoint(EndpointFamily):
         operations: list[Operation] = []
         errors: list[OperationError] = []
         items: list[ExternalItem] = []
+        has_unfit_write = False
         for place, each in enumerate(listed):
             try:
                 operation = self._operation_in(each, items)
             except (UnfitItem, UnfitOperation) as unfit:
                 errors.append(OperationError(place, str(unfit)))
+                has_unfit_write |= not isinstance(unfit, UnfitOperation) or unfit.is_write
                 continue
             except BadDefinition as bad:
                 raise unreadable(str(bad)) from None
@@ -144,7 +154,7 @@ class TransactionEndpoint(EndpointFamily):
                 items.append(operation.item)
             if operation is not None:
                 operations.append(operation)
-        return tuple(operations), errors
+        return tuple(operations), errors, has_unfit_write
 
     def _operation_in(self, raw: object, beside: list[ExternalItem]) -> Operation | None:
         fields = Fields(raw, type_name="api.TxnOp")
@@ -161,10 +171,10 @@ class TransactionEndpoint(EndpointFamily):
         name = fields.text("Verb")
         verb = KEY_VERBS.get(name)
         if verb is None:
-            raise UnfitOperation(f'unknown KV verb "{name}"')
+            raise UnfitOperation(f'unknown KV verb "{name}"', is_write=False)
         key, value = fields.text("Key"), _decoded(fields)
         if not key and verb not in (KeyOperationVerb.DELETE_TREE, KeyOperationVerb.GET_TREE):
-            raise UnfitOperation("Must provide key")
+            raise UnfitOperation("Must provide key", is_write=verb not in KEY_READS)
         if len(value) > self._value_bytes_max:
             raise HttpRefusal(
                 413, f'Value for key "{key}" is too large ({len(value)} > {self._value_bytes_max} bytes)'

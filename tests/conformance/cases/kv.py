@@ -187,7 +187,6 @@ METHODS = tuple(
 )
 UNKNOWN_METHOD = key("an unknown method", send("BOGUS", KV + "a"))
 
-# Until there are sessions.
 LOCKS = tuple(
     key(f"PUT {how}", put(f"{KV}a?{how}", "new"), get(KV + "a"))
     for how in (
