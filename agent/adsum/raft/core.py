@@ -282,32 +282,17 @@ class RaftCore:
         replica, log = self.replica, self.replica.log
         if self._leader is not None:
             self._leader.flush(with_commit_news=with_commit_news)
-        if not self._has_news:
+        committed = self._next_committed()
+        if not (committed or self._has_news):
             return None
         hard_state = replica.hard_state
         is_hard_state_new = hard_state != self._hard_state_given
-        committed = self._next_committed()
-        missing = (replica.level_missing, replica.refuses_appends)
-        soft = Soft(replica.role, replica.leader, replica.term, *missing)
-        if not (
-            is_hard_state_new
-            or committed
-            or soft != self._soft_given
-            or replica.outgoing_now
-            or replica.outgoing_after_store
-            or replica.confirmed_reads
-            or log.has_unstored()
-        ):
-            return None
+        soft = self._soft()
         ticket = self._tickets.next()
         install, truncate_from, entries = log.take_unstored(ticket)
         before = self._hard_state_given
-        must_sync = (
-            (hard_state.term, hard_state.vote) != (before.term, before.vote)
-            or bool(entries)
-            or truncate_from is not None
-            or install is not None
-        )
+        must_sync = bool(entries) or truncate_from is not None or install is not None
+        must_sync |= (hard_state.term, hard_state.vote) != (before.term, before.vote)
         batch = Batch(
             ticket=ticket,
             hard_state=hard_state if is_hard_state_new else None,
@@ -330,24 +315,25 @@ class RaftCore:
     @property
     def wants_ready(self) -> bool:
         """Something may come of `ready()`, news of a commit apart."""
-        return self._has_news or (self._leader is not None and self._leader.wants_flush)
+        is_asked = self._leader is not None and self._leader.wants_flush
+        return is_asked or self.has_more_to_apply or self._has_news
 
     @property
     def _has_news(self) -> bool:
-        """Asked several times for each message: nothing is made for the answer."""
-        replica, log, hard, soft = self.replica, self.replica.log, self._hard_state_given, self._soft_given
+        replica, log, hard = self.replica, self.replica.log, self._hard_state_given
         return bool(
             replica.outgoing_now
             or replica.outgoing_after_store
             or replica.confirmed_reads
             or log.commit != hard.commit
             or log.has_unstored()
-            or self.has_more_to_apply
             or (replica.term, replica.vote) != (hard.term, hard.vote)
-            or soft is None
-            or (replica.role, replica.leader, replica.term) != soft[:3]
-            or (replica.level_missing, replica.refuses_appends) != soft[3:]
+            or self._soft() != self._soft_given
         )
+
+    def _soft(self) -> Soft:
+        replica, missing = self.replica, (self.replica.level_missing, self.replica.refuses_appends)
+        return Soft(replica.role, replica.leader, replica.term, *missing)
 
     def _next_committed(self) -> list[Entry]:
         """As far as the window of what is being applied allows, and this program's level."""
