@@ -1,10 +1,13 @@
-"""Everything that can happen to a few writes of two agents, gone through, with faults at any place."""
+"""Everything that can happen to a few writes of two agents, or to two sessions that want two locks, gone
+through, with faults at any place."""
 
 from __future__ import annotations
 
 import pytest
 
 from adsum.kv import KeyVerb, StoreOutcome
+from tests.store import lock_world
+from tests.store.lock_world import Extent, explored
 from tests.store.small_world import Asking, SmallWorld, restored, whole_of
 
 PUT, DELETE, TREE = KeyVerb.PUT, KeyVerb.DELETE, KeyVerb.DELETE_TREE
@@ -73,3 +76,30 @@ def check_restart(world: SmallWorld, restarted: set[int]) -> None:
         other = restored(world.machine)
         assert whole_of(other) == whole
         assert other.hash() == world.machine.hash()
+
+
+@pytest.mark.parametrize(
+    ("extent", "outcomes"),
+    [
+        (Extent(steps=4), 5),
+        (Extent(steps=3, times_later=2), 4),
+        (Extent(steps=2, times_later=1, renewals=1, leaders=1), 4),
+    ],
+    ids=["whole programs", "delays", "leaders"],
+)
+def test_two_sessions_and_two_locks_are_as_the_rules_have_it_whatever_comes_first(
+    extent: Extent, outcomes: int
+) -> None:
+    """B13, B14, B15 and B16, where they concern the state machine, which may start again at any place."""
+    states, said, restarted = 0, set[StoreOutcome](), set[int]()
+    for world in explored(extent):
+        states += 1
+        said |= world.said
+        whole = repr(lock_world.whole_of(world.machine))
+        if hash(whole) not in restarted:
+            restarted.add(hash(whole))
+            other = lock_world.restored(world.machine)
+            assert repr(lock_world.whole_of(other)) == whole
+            assert other.hash() == world.machine.hash()
+    print(f"{extent}: {states} states, {len(restarted)} of the machine")
+    assert len(said) == outcomes, said
