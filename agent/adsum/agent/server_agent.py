@@ -23,6 +23,7 @@ from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.consensus.commands import (
     ConfirmRead,
+    ProposalUrgency,
     Propose,
     ProposeChange,
     StopServing,
@@ -46,7 +47,7 @@ from adsum.raft.types import Term
 @dataclass(frozen=True, slots=True)
 class Proposal(AnsweredWith[bytes]):
     """Answered with what the state machine said. With a dedup key it is tried again where that is safe; with
-    a term it is for this server only, and if it leads exactly that one."""
+    a term it is for this server only, and if it leads exactly that one: what a leader does for sessions."""
 
     data: bytes
     dedup: DedupKey | None = None
@@ -107,7 +108,8 @@ class ConsensusPart:
         if isinstance(command, ConsistentRead):
             return self._try(now, SubmitRead(request))
         if command.term is not None:
-            return self._try(now, Propose(command.data, request, command.dedup, command.term))
+            urgency = ProposalUrgency.SESSION
+            return self._try(now, Propose(command.data, request, command.dedup, command.term, urgency))
         return self._try(now, SubmitProposal(command.data, request, command.dedup))
 
     def receive(self, now: Now, message: ConsensusMessage) -> list[ServerEffect]:
