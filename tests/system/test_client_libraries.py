@@ -1,5 +1,5 @@
-"""Libraries with which people read and write keys in Consul, with one of our agents: what their documentation
-shows. Each is installed once, into a folder of its own inside the environment, for two of them have the same
+"""Libraries with which people use keys, sessions and transactions of Consul, with one of our agents: what
+their documentation shows. Each is installed once, into a folder of its own inside the environment, for two of them have the same
 name to import; where it cannot be had the test says so."""
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tests.system.agents import Agent
 
 SCRIPTS = Path(__file__).with_name("clients")
 INSTALLED = Path(sys.prefix) / "clients"
+PIP = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", "install", "--target")
 INSTALL_S_MAX = 180.0
 RUN_S_MAX = 60.0
 
@@ -68,10 +69,60 @@ OF_NODE = {
 }
 
 
-@pytest.mark.parametrize("package", ["py-consul[asyncio]==1.8.0", "python-consul2[asyncio]==0.1.5"])
+SESSIONS_OF_PYTHON = {
+    "info": ["my-session", "n1", "20s", 0, "release"],
+    "info of nothing": None,
+    "list": ["my-session", "other"],
+    "node": ["my-session", "other"],
+    "renew": True,
+    "renew what is gone": "NotFound",
+    "acquire": [True, False, True],
+    "holder": True,
+    "release": [False, True],
+    "acquire what is free": True,
+    "unknown session": "ConsulException",
+    "wait": True,
+    "held after its end": False,
+    "destroy": [True, True],
+    "behavior delete": None,
+    "bad ttl": "ConsulException",
+    "txn": [[None, "YmFy"], None, "ClientError"],
+    "catalog": [True, ["ext", "n1"], [["ext", 5432]], True, []],
+}
+SESSIONS_OF_NODE = {
+    "get": [["one", "n1", "20s", 0]],
+    "list": ["one", "two"],
+    "node": ["one", "two"],
+    "renew": True,
+    "renew what is gone": "Session id '6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01' not found",
+    "acquire": [True, None],
+    "holder": True,
+    "release": True,
+    "list after destroying": [],
+    "transaction": [[None, "YmFy"], None],
+    "a transaction that fails": "conflict",
+}
+PYTHON_PACKAGES = ["py-consul[asyncio]==1.8.0", "python-consul2[asyncio]==0.1.5"]
+
+
+@pytest.mark.parametrize("package", PYTHON_PACKAGES)
+def test_what_a_library_of_python_shows_of_sessions(agent: Agent, package: str) -> None:
+    folder = had(package, PIP)
+    told = run(agent, sys.executable, "sessions.py", folder, {"PYTHONPATH": str(folder)})
+    assert told == SESSIONS_OF_PYTHON
+
+
+def test_what_the_library_of_node_shows_of_sessions(agent: Agent) -> None:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("no node or no npm on this host")
+    folder = had("consul@2.0.1", (npm, "install", "--silent", "--prefix"))
+    assert run(agent, node, "sessions.mjs", folder, {}) == SESSIONS_OF_NODE
+
+
+@pytest.mark.parametrize("package", PYTHON_PACKAGES)
 def test_what_a_library_of_python_shows_of_keys(agent: Agent, package: str) -> None:
-    pip = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", "install", "--target")
-    folder = had(package, pip)
+    folder = had(package, PIP)
     told = run(agent, sys.executable, "keys.py", folder, {"PYTHONPATH": str(folder)})
     assert told == OF_PYTHON
 

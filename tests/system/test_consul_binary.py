@@ -3,6 +3,7 @@ it is the same."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from tests.system.agents import Agent, Program, adsum_program, consul_program, r
 CONSUL = consul_program()
 WATCH_S_MAX = 20.0
 COMMAND_S_MAX = 30.0
+UNKNOWN = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
 KEPT = ("dir/", "dir/a", "dir/b", "sp ace/é%2F?#&")
 
 pytestmark = pytest.mark.skipif(
@@ -32,6 +34,8 @@ def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
 
 @pytest.fixture(autouse=True)
 def _no_keys(agent: Agent) -> None:
+    for session in agent.get_json("/v1/session/list"):
+        agent.put(f"/v1/session/destroy/{session['ID']}")
     agent.call("DELETE", "/v1/kv/?recurse")
 
 
@@ -223,13 +227,74 @@ def test_the_roll_and_the_state_are_told(agent: Agent) -> None:
     assert printed(agent, "catalog", "datacenters") == "dc1\n"
 
 
+# Sessions and locks.
+
+
+def session(agent: Agent, **fields: object) -> str:
+    _status, body = agent.put("/v1/session/create", {"LockDelay": "0s", **fields})
+    return str(json.loads(body)["ID"])
+
+
+def test_a_key_is_acquired_and_released_by_a_session(agent: Agent) -> None:
+    mine, other = session(agent), session(agent)
+    assert printed(agent, "kv", "put", "-acquire", f"-session={mine}", "a", "1") == (
+        "Success! Lock acquired on: a\n"
+    )
+    assert failed(agent, "kv", "put", "-acquire", f"-session={other}", "a", "2") == (
+        "Error! Did not acquire lock\n"
+    )
+    assert f"Session          {mine}\n" in printed(agent, "kv", "get", "-detailed", "a")
+    assert failed(agent, "kv", "put", "-release", f"-session={other}", "a", "2") == (
+        "Error! Did not release lock\n"
+    )
+    assert printed(agent, "kv", "put", "-release", f"-session={mine}", "a", "1") == (
+        "Success! Lock released on: a\n"
+    )
+    assert "invalid session" in failed(agent, "kv", "put", "-acquire", f"-session={UNKNOWN}", "a", "1")
+
+
+def test_a_command_runs_under_a_lock_and_nothing_is_left(agent: Agent) -> None:
+    assert printed(agent, "lock", "-verbose=false", "a", "echo $CONSUL_LOCK_HELD") == "true\n"
+    assert agent.call("GET", "/v1/kv/a/.lock")[0] == 404
+    assert agent.get_json("/v1/session/list") == []
+    told = command(agent, "lock", "-child-exit-code", "a", "exit 3")
+    assert (told.returncode, told.stderr) == (2, "Error running handler: exit status 3\n")
+
+
+@pytest.mark.parametrize("limit", ["-n=1", "-n=2"])
+def test_a_lock_is_held_while_its_command_runs_and_others_wait(
+    agent: Agent, limit: str, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    words = [*consul().command, "lock", limit, "b", f"echo >>{begun}; exec sleep 60"]
+    holders = [subprocess.Popen(words, env=environment(agent)) for _ in range(int(limit[-1]))]
+    try:
+        assert until(lambda: begun.exists() and len(begun.read_text()) == len(holders), within_s=WATCH_S_MAX)
+        assert failed(agent, "lock", limit, "-timeout=1s", "b", "echo never") == (
+            "Shutdown triggered or timeout during lock acquisition\n"
+        )
+    finally:
+        for holder in holders:
+            holder.terminate()
+            holder.wait()
+    assert printed(agent, "lock", limit, "b", "echo mine") == "mine\n"
+
+
+def test_a_lock_whose_session_ends_ends_its_command(agent: Agent, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    words = [*consul().command, "lock", "c", f"echo >{begun}; exec sleep 60"]
+    with subprocess.Popen(words, env=environment(agent), stderr=subprocess.PIPE, text=True) as holder:
+        assert until(begun.exists, within_s=WATCH_S_MAX)
+        agent.put(f"/v1/session/destroy/{agent.get_json('/v1/kv/c/.lock')[0]['Session']}")
+        _out, err = holder.communicate(timeout=COMMAND_S_MAX)
+    assert err == "Error running handler: signal: terminated\n"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("operator", "autopilot", "get-config"), "Adsum has no autopilot to set yet"),
         (("snapshot", "save", "saved"), "Adsum saves and restores no snapshots yet"),
-        (("lock", "a", "true"), "Adsum has no sessions and transactions yet"),
-        (("kv", "put", "-acquire", "-session=x", "a", "1"), "Adsum has no sessions yet"),
     ],
 )
 def test_what_is_not_there_yet_is_answered_with_a_sentence(
