@@ -89,3 +89,13 @@ def test_what_is_cut_off_or_unknown_is_refused() -> None:
     with pytest.raises(UnreadableState, match="codec 7"):
         machine.read(iter([whole[:5] + b"\x07" + whole[6:]]))
     assert machine.applied == 0
+
+
+def test_long_keys_come_in_frames_that_can_be_read() -> None:
+    """256 of them stand in one block of a table."""
+    store, random = Store.with_history(10_000), Random(1)
+    for number in range(250):
+        store.put(b"%03d" % number + random.randbytes(300_000), b"")
+    lengths = [len(piece) for piece in store.machine.snapshot()]
+    assert max(lengths) < 301_000
+    assert store.restarted().machine.hash() == store.machine.hash()

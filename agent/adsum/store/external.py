@@ -306,4 +306,5 @@ def _said(item: ExternalItem) -> tuple[str, str]:
 
 
 def bytes_of(item: ExternalItem) -> int:
-    return ITEM_OVERHEAD_BYTES + len(item.row) + len(item.output)
+    texts = item.node, item.id, item.node_id, item.service_id, item.status, item.output
+    return ITEM_OVERHEAD_BYTES + len(item.row) + sum(map(len, texts))

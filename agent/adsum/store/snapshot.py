@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import zlib
 from collections.abc import Callable, Iterator
+from operator import add
 from struct import Struct as Layout
 from typing import Any, NamedTuple
 
@@ -151,7 +152,8 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
         yield framed(FrameKind.SPACE, (space.name, space.revision, space.fence_floor, space.floor))
         for kind, table in ((FrameKind.RECORDS, space.table), (FrameKind.TOMBSTONES, space.tombstones)):
             for block in table.blocks_as_they_go():
-                for start, stop in _parts([entry.bytes_total for entry in block.entries]):
+                sizes = [entry.bytes_total for entry in block.entries]
+                for start, stop in _parts(list(map(add, sizes, map(len, block.keys)))):
                     yield framed(kind, (block.keys[start:stop], block.entries[start:stop]))
         for start, stop in _parts([len(prefix) for _revision, prefix in space.trees]):
             yield framed(FrameKind.TREES, space.trees[start:stop])
@@ -159,7 +161,8 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
             (revision, key, before, via, wall_ms)
             for revision, key, before, _after, via, wall_ms in space.changes
         ]
-        for start, stop in _parts([row[2].bytes_total if row[2] is not None else 0 for row in undo]):
+        sizes = [len(key) + (before.bytes_total if before is not None else 0) for _, key, before, _, _ in undo]
+        for start, stop in _parts(sizes):
             yield framed(FrameKind.HISTORY, undo[start:stop])
         for start, stop in _parts([len(key) for key, _until_ms in space.delays]):
             yield framed(FrameKind.DELAYS, space.delays[start:stop])
