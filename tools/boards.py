@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tools.consensus_board import CONSENSUS
 from tools.panels import Panel, Query, Row, panel, quantiles, stat
+from tools.sessions_board import SESSIONS
 
 FOLDER = Path(__file__).resolve().parent.parent / "deploy" / "grafana"
 SCHEMA_VERSION = 39  # Grafana 10.4; later ones migrate it by themselves
@@ -349,7 +350,18 @@ def written() -> dict[str, str]:
         annotation("Another leader", "orange", LED, title="Another leader", text=""),
         CONSENSUS,
     )
-    return {"membership-churn.json": as_json(churn), "consensus-and-keys.json": as_json(consensus)}
+    sessions = board(
+        "adsum-sessions",
+        "Adsum: sessions and locks",
+        "How many sessions live and what ends them; whether renewals come through; who is refused a lock.",
+        annotation("Another leader", "orange", LED, title="Another leader", text=""),
+        SESSIONS,
+    )
+    return {
+        "membership-churn.json": as_json(churn),
+        "consensus-and-keys.json": as_json(consensus),
+        "sessions-and-locks.json": as_json(sessions),
+    }
 
 
 def as_json(made: dict[str, object]) -> str:
