@@ -335,3 +335,21 @@ def test_128_trees_are_deleted_within_the_time_of_a_round(keys_of_a_tree: int) -
 
     one = min(time_s(1, 8_192) for _ in range(3))
     assert min(time_s(128, keys_of_a_tree) for _ in range(3)) < 4 * one
+
+
+def test_servers_count_alike_what_a_session_holds_when_a_large_tree_went(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One still has its keys in an index, the other came by a snapshot."""
+    for module in ("session_keys", "locks", "transactions"):
+        monkeypatch.setattr(f"adsum.store.{module}.HELD_KEYS_MAX", 4)
+    store = Store.with_history(2)
+    store.create(UNKNOWN)
+    for key in (b"t/a", b"t/b", b"t/c"):
+        store.acquire(key, UNKNOWN)
+    store.delete_tree(b"t/")
+    other = store.restarted()
+    locks = Operation(LOCK, b"d", session=UNKNOWN), Operation(LOCK, b"e", session=UNKNOWN)
+    assert told(other, *locks).errors == []
+    assert told(store, *locks).errors == []
+    assert store.machine.hash() == other.machine.hash()

@@ -43,7 +43,7 @@ class KeyOverlay:
         return self._delays_ms.get(key, 0) or self._space.delays.left_ms(key, self._cluster_ms)
 
     def held_by(self, session: str) -> int:
-        return self._space.held.count(session) + self._more_held[session]
+        return self._space.held.count(session, self._more_held[session])
 
     def put(self, key: bytes, record: KeyRecord) -> None:
         self._count(self.get(key), record)

@@ -30,13 +30,15 @@ class SessionKeys:
         if holds is not None:
             self._by_session.setdefault(holds, {})[key] = None
 
-    def count(self, session: str) -> int:
+    def count(self, session: str, more: int = 0) -> int:
+        """With so many more than stand here, exact from the most that one may hold: below it a server that
+        came by a snapshot may say less than others."""
         keys = self._by_session.get(session, {})
-        looked_through = self._looked_through
-        if len(keys) >= HELD_KEYS_MAX and looked_through is not None and session not in looked_through:
+        looked_through, count = self._looked_through, len(keys) + more
+        if count >= HELD_KEYS_MAX and looked_through is not None and session not in looked_through:
             looked_through[session] = None
             keys = self._by_session[session] = dict.fromkeys(self.of(session))
-        return len(keys)
+        return len(keys) + more
 
     def of(self, session: str) -> list[bytes]:
         """Ascending: a server that came by a snapshot has learned of them in another order."""

@@ -161,7 +161,7 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
             (revision, key, before, via, wall_ms)
             for revision, key, before, _after, via, wall_ms in space.changes
         ]
-        sizes = [len(key) + (before.bytes_total if before is not None else 0) for _, key, before, _, _ in undo]
+        sizes = [len(row[1]) + (row[2].bytes_total if row[2] is not None else 0) for row in undo]
         for start, stop in _parts(sizes):
             yield framed(FrameKind.HISTORY, undo[start:stop])
         for start, stop in _parts([len(key) for key, _until_ms in space.delays]):
