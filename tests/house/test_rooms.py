@@ -27,7 +27,8 @@ STRUCTS = {"msgspec", "msgspec.msgpack", "msgspec.structs"}
 SPEAKERS_OF_KEYS = (
     *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
     *("adsum.external", "adsum.session", "adsum.store_requests", "adsum.transactions"),
-    *("adsum.agent.asking", "adsum.agent.forwarding", "adsum.agent.store_publishing"),
+    *("adsum.agent.agent_request", "adsum.agent.asking", "adsum.agent.forwarding"),
+    "adsum.agent.store_publishing",
 )
 # Client agents load none of them.
 OF_SERVERS = (

@@ -1,6 +1,6 @@
 """Libraries with which people use keys, sessions and transactions of Consul, with one of our agents: what
-their documentation shows. Each is installed once, into a folder of its own inside the environment, for two of them have the same
-name to import; where it cannot be had the test says so."""
+their documentation shows. Each is installed once, into a folder of its own inside the environment, for two of
+them have the same name to import; where it cannot be had the test says so."""
 
 from __future__ import annotations
 
