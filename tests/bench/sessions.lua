@@ -30,7 +30,7 @@ local function transaction()
    local value = "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4"
    for number = 1, tonumber(sessions[1]) do
       operations[number] = string.format(
-         '{"KV":{"Verb":"set","Key":"txn/%040d","Value":"%s%06d"}}', math.random(10000), value, math.random(999999)
+         '{"KV":{"Verb":"set","Key":"txn/%040d","Value":"%s%08d"}}', math.random(10000), value, math.random(99999999)
       )
    end
    return wrk.format("PUT", "/v1/txn", nil, "[" .. table.concat(operations, ",") .. "]")
