@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": {"agent", "catalog", "config", "dns", "gossip", "http", "journal", "logs", "net", "peers"},
     "observe": {
         *("agent", "api", "catalog", "config", "consensus", "dns_server", "gossip", "health_checks", "http"),
-        *("logs", "net", "peers", "raft", "servers", "sessions", "storage", "store"),
+        *("logs", "net", "peers", "raft", "servers", "sessions", "storage", "store", "watching"),
     },
     "servers": {"consensus", "logs", "net", "raft", "sessions", "storage", "store"},
     "process": {

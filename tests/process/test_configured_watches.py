@@ -14,6 +14,7 @@ from adsum.http.response import Response
 from adsum.logs.faults import Faults
 from adsum.process.configured_watches import keep_watches
 from adsum.watch_plan import plan_of
+from adsum.watching.counters import WatchCounters
 from tests.process import agents
 from tests.process.agents import made
 
@@ -53,7 +54,7 @@ async def test_a_reload_begins_and_ends_watches_and_leaves_the_others_alone() ->
     api = Api()
     async with trio.open_nursery() as nursery:
         agent = made(old, nursery, read_again=lambda: Loaded(new, []))
-        nursery.start_soon(keep_watches, agent, api.ask, 1, Random(0), Faults())
+        nursery.start_soon(keep_watches, agent, api.ask, 1, WatchCounters(), Random(0), Faults())
         await api.until_asked(2)
         await agent.reload()
         await api.until_asked(1)
@@ -69,7 +70,7 @@ async def test_an_agent_without_watches_gets_its_first_by_a_reload() -> None:
         agent = made(
             CONFIG, nursery, read_again=lambda: Loaded(replace(CONFIG, watches=(watch_of("a"),)), [])
         )
-        nursery.start_soon(keep_watches, agent, api.ask, 1, Random(0), Faults())
+        nursery.start_soon(keep_watches, agent, api.ask, 1, WatchCounters(), Random(0), Faults())
         await trio.testing.wait_all_tasks_blocked()
         assert api.begun == {}
         await agent.reload()

@@ -13,8 +13,9 @@ import trio.testing
 from adsum.config.config import HttpHandler, WatchDefinition
 from adsum.now import SECOND
 from adsum.watch_plan import plan_of
+from adsum.watching.counters import WatchCounters
 from adsum.watching.handlers import Handlers
-from adsum.watching.watch import Handle, HandlerFailed, WatchCounters
+from adsum.watching.watch import Handle, HandlerFailed
 from tests.health_checks.support import Bench
 
 NODES = plan_of("nodes", {})

@@ -14,7 +14,8 @@ from adsum.http.request import Request
 from adsum.http.response import Response, json_body, text
 from adsum.logs.faults import Faults
 from adsum.watch_plan import plan_of
-from adsum.watching.watch import Ask, ConfiguredWatch, HandlerFailed, WatchCounters
+from adsum.watching.counters import WatchCounters
+from adsum.watching.watch import Ask, ConfiguredWatch, HandlerFailed
 from tests.api.agents import Asker
 
 SERVICES = WatchDefinition(plan=plan_of("services", {}), token="s3cret")

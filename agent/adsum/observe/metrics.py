@@ -110,6 +110,18 @@ ADSUM = table(
     counter("adsum_check_processes_left_total", lambda s: s.checks.processes_left),
     "Checks that failed by a bug of the agent.",
     counter("adsum_check_errors_total", lambda s: s.checks.internal_errors),
+    # Watches of the configuration.
+    "Watches of the configuration in force.",
+    gauge("adsum_watches", lambda s: len(s.agent.config.watches)),
+    "Changes that were given to handlers of watches, by what came of it.",
+    counter(
+        "adsum_watch_handlers_total{outcome}",
+        lambda s: {"done": s.watches.handled, "failed": s.watches.handlers_failed},
+    ),
+    "Handlers of watches that took too long; they count as failed.",
+    counter("adsum_watch_handlers_timed_out_total", lambda s: s.watches.handlers_timed_out),
+    "Questions of watches that this agent could not answer, and that were asked again.",
+    counter("adsum_watch_questions_failed_total", lambda s: s.watches.questions_failed),
     # The disk.
     "Writes that failed without ending the agent: a registration that was refused, or that waited for a "
     "file to open; what nobody waits for, each time that it was left unsaved.",

@@ -34,6 +34,7 @@ from adsum.observe.tally import CatalogTally
 from adsum.peers.client_keys import ClientKeys
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.storage.writer import WriterCounters
+from adsum.watching.counters import WatchCounters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ class Sources:
     lag: LoopLag
     gc_pauses: GcPauses
     faults: Faults
+    watches: WatchCounters = field(default_factory=WatchCounters)
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
     server: ServerSource | None = None  # a client agent has none
     forwarding: ClientKeys | None = None  # a server has none

@@ -14,6 +14,7 @@ from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.logs.faults import Faults
 from adsum.process.loading import late
+from adsum.watching.counters import WatchCounters
 
 if TYPE_CHECKING:  # loaded by the first watch
     from adsum.process.running import RunningAgent
@@ -23,7 +24,12 @@ Ask = Callable[[Request], Awaitable[Response]]
 
 
 async def keep_watches(
-    agent: RunningAgent, ask: Ask, handlers_at_once: int, random: Random, faults: Faults
+    agent: RunningAgent,
+    ask: Ask,
+    handlers_at_once: int,
+    counters: WatchCounters,
+    random: Random,
+    faults: Faults,
 ) -> None:
     """`ask` is the agent's own API."""
     runner: WatchRunner | None = None
@@ -34,7 +40,7 @@ async def keep_watches(
             for definition in [each for each in running if each not in wanted]:
                 running.pop(definition).cancel()
             if wanted and runner is None:
-                runner = (await late(_watch_runner))(ask, handlers_at_once, random, faults)
+                runner = (await late(_watch_runner))(ask, handlers_at_once, counters, random, faults)
             for definition in wanted:
                 if runner is not None and definition not in running:
                     running[definition] = await nursery.start(runner.run, definition)

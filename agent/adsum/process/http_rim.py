@@ -32,6 +32,7 @@ from adsum.process import translate
 from adsum.process.configured_watches import keep_watches
 from adsum.process.first_phase import FirstPhase
 from adsum.process.running import RunningAgent
+from adsum.watching.counters import WatchCounters
 
 if TYPE_CHECKING:
     from adsum.http.tls import Secure
@@ -47,7 +48,7 @@ log = logging.getLogger("agent")
 async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nursery) -> None:
     """Answers HTTP in the nursery, until that is cancelled."""
     config = agent.config
-    http, api = HttpCounters(), ApiCounters()
+    http, api, watches = HttpCounters(), ApiCounters(), WatchCounters()
     sources = Sources(
         agent=agent,
         net=NetSource.of(agent.cluster_rim.network),
@@ -62,6 +63,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
         lag=first.lag,
         gc_pauses=first.gc_pauses,
         faults=first.faults,
+        watches=watches,
         certificate_end_s=first.certificate_end_s,
         server=agent.server_source,
         forwarding=agent.forwarding_source,
@@ -72,7 +74,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
     router = Router(endpoints.routes(), http_rules(config), http, endpoints.families())
     handlers = first.files.shares.watch_handlers
-    nursery.start_soon(keep_watches, agent, router.answer, handlers, first.random, first.faults)
+    nursery.start_soon(keep_watches, agent, router.answer, handlers, watches, first.random, first.faults)
     limits = HttpLimits(
         body_bytes_max=max(MEBIBYTE, config.limits.kv_value_bytes_max),
         handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,

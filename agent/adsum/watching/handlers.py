@@ -23,7 +23,8 @@ from adsum.health_checks.output import Tail
 from adsum.health_checks.script import run_process
 from adsum.logs.system_errors import is_shortage
 from adsum.now import MINUTE, SECOND
-from adsum.watching.watch import Handle, HandlerFailed, WatchCounters
+from adsum.watching.counters import WatchCounters
+from adsum.watching.watch import Handle, HandlerFailed
 
 OUTPUT_BYTES_MAX = 4096  # Consul's
 HANDLER_NS_MAX = 10 * MINUTE

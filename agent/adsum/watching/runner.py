@@ -6,15 +6,18 @@ import trio
 
 from adsum.config.config import WatchDefinition
 from adsum.logs.faults import Faults
+from adsum.watching.counters import WatchCounters
 from adsum.watching.handlers import Handlers
-from adsum.watching.watch import Ask, ConfiguredWatch, WatchCounters
+from adsum.watching.watch import Ask, ConfiguredWatch
 
 
 class WatchRunner:
     """Runs watches, each for as long as it is wanted."""
 
-    def __init__(self, ask: Ask, handlers_at_once: int, random: Random, faults: Faults) -> None:
-        self.counters = WatchCounters()
+    def __init__(
+        self, ask: Ask, handlers_at_once: int, counters: WatchCounters, random: Random, faults: Faults
+    ) -> None:
+        self.counters = counters
         self._ask = ask
         self._handlers = Handlers(self.counters, handlers_at_once)
         self._random = random

@@ -22,8 +22,8 @@ from adsum.http.response import Response
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 from adsum.logs.system_errors import is_shortage, told
-from adsum.mutable import dataclass
 from adsum.watch_plan import News, Watcher
+from adsum.watching.counters import WatchCounters
 
 INTERVAL_S_MIN = 0.25  # between two questions: a busy catalog changes a hundred times a second
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
@@ -41,16 +41,6 @@ class HandlerFailed(Exception):
 
 
 Handle = Callable[[int, bytes], Awaitable[None]]  # an index and what there is; raises HandlerFailed
-
-
-@dataclass(slots=True)
-class WatchCounters:
-    """Of all watches, since start."""
-
-    questions_failed: int = 0
-    handled: int = 0
-    handlers_failed: int = 0
-    handlers_timed_out: int = 0
 
 
 class NotAnswered(Exception):
