@@ -318,5 +318,6 @@ async def test_without_a_leader_changes_questions_and_renewals_are_refused_at_on
 
 
 @pytest.mark.parametrize("method", ["store.change", "store.read", "session.renew"])
-async def test_what_makes_no_sense_there_is_refused(method: str) -> None:
-    assert (await declined(Server(), method, b"\xc1"))[0] == "key.failed"
+@pytest.mark.parametrize("body", [b"\xc1", b"\x91\x91\xa1\xff"], ids=["none", "not UTF-8"])
+async def test_what_makes_no_sense_there_is_refused(method: str, body: bytes) -> None:
+    assert (await declined(Server(), method, body))[0] == "key.failed"

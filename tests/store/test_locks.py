@@ -377,3 +377,12 @@ def test_what_comes_with_sessions_is_malformed_below_their_apply_level() -> None
     assert store.record(b"a").extras is None
     store.level = 2
     assert store.create("one").outcome is DONE
+
+
+def test_servers_that_would_end_a_lock_delay_at_other_times_differ() -> None:
+    store = with_two(lock_delay_ms=15_000)
+    store.acquire(b"a", "one")
+    store.end("one")
+    other = store.restarted()
+    other.space.delays.start([b"a"], 14_000)
+    assert other.machine.hash() != store.machine.hash()

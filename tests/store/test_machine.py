@@ -246,3 +246,8 @@ def test_whatever_is_different_has_another_hash() -> None:
         hash_of(first, last, Put(b"y", b"1")),
     ]
     assert len(set(several)) == len(several)
+
+
+def test_text_that_is_no_utf_8_is_an_answer() -> None:
+    request = encode_request(StoreRequest(Put(b"a", b"", lease="xyz"), 0)).replace(b"xyz", b"\xff\xff\xff")
+    assert decode_answer(StoreMachine().apply(entry(1, request))).outcome is StoreOutcome.MALFORMED

@@ -87,7 +87,7 @@ class AgentQuestions:
                     answered(self._more(node_id, forwarded.decode_more(body)))
                 case _:
                     answered(_failed(f"this server does not know the question {method!r}"))
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             self.counters.malformed += 1
             answered(_failed("this server could not read the question"))
         return None

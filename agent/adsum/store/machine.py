@@ -109,7 +109,7 @@ class StoreMachine:
             return b""
         try:
             request = decode_request(entry.data)
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             return self._without_change(StoreOutcome.MALFORMED)
         via = entry.dedup.client if entry.dedup is not None else ""
         origin = Origin(self.revision_of(entry.index), via, request.wall_ms)
@@ -168,6 +168,8 @@ class StoreMachine:
             if standing is None:
                 return None
             told += standing
+            if len(space.delays):
+                told += space.delays.standing
         if self.sessions.revision:
             told += self.sessions.standing()
         if self.external.revision:
