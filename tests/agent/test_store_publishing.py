@@ -59,3 +59,9 @@ def test_after_a_snapshot_was_read_everything_is_told_anew() -> None:
     news = publishing.news(table_of(NODE, check("passing")), is_leader=True)
     assert news is not None
     assert (news.is_whole, len(news.items)) == (True, 3)
+
+
+def test_a_status_that_this_version_does_not_know_is_told_as_critical() -> None:
+    news = StorePublishing().news(table_of(NODE, check("maintenance")), is_leader=True)
+    assert news is not None
+    assert news.items[-1].value == records.encode_external_state(2, CheckStatus.CRITICAL, "why")

@@ -15,6 +15,8 @@ from adsum.catalog.replication.store_news import StoreNews
 from adsum.external import ExternalKind
 from adsum.store.external import ExternalRow, ExternalTable, Touched
 
+STATUSES = {status.value: status for status in CheckStatus}
+
 
 class StorePublishing:
     def __init__(self) -> None:
@@ -49,5 +51,7 @@ def _items_of(row: ExternalRow) -> Iterable[Item]:
     item = row.item
     yield Item(row.number, row.version, item.row)
     if item.kind is ExternalKind.CHECK:
-        said = records.encode_external_state(row.number, CheckStatus(item.status), item.output)
+        # Of a status that only a later version knows nothing good is said.
+        status = STATUSES.get(item.status, CheckStatus.CRITICAL)
+        said = records.encode_external_state(row.number, status, item.output)
         yield Item(row.state_number, row.state_version, said)
