@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from adsum.api.transaction import DONE_UNSEEN, NOT_DONE_UNSEEN, answer_in
+from adsum.http.router import HttpRefusal
+from adsum.kv import StoreAnswer, StoreOutcome
 from tests.api.agents import Asker, decoded, header, refused
 
 TXN = "/v1/txn"
@@ -189,3 +192,16 @@ async def test_what_belongs_to_an_agent_is_its_own_to_change(asker: Asker) -> No
     assert place == 1
     assert sentence.startswith('the node "n1" belongs to its agent')
     assert (await asker.ask("/v1/kv/a")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [(StoreOutcome.DONE, DONE_UNSEEN.format(7)), (StoreOutcome.CONFLICT, NOT_DONE_UNSEEN)],
+)
+async def test_a_repeated_transaction_of_which_only_the_outcome_is_remembered_tells_that(
+    outcome: StoreOutcome, sentence: str
+) -> None:
+    """Answers above some KB are kept without what was told."""
+    with pytest.raises(HttpRefusal) as caught:
+        answer_in(StoreAnswer(outcome, 7, 7))
+    assert (caught.value.status, caught.value.sentence) == (500, sentence)

@@ -85,7 +85,7 @@ class TransactionEndpoint(EndpointFamily):
         if errors:
             return self._told(request, TransactionAnswer(errors=errors))
         answer = await self._access.write(request, Transaction(operations))
-        return self._told(request, _answered(answer))
+        return self._told(request, answer_in(answer))
 
     async def _read(
         self, request: Request, operations: tuple[Operation, ...], errors: list[OperationError]
@@ -248,15 +248,19 @@ def _unsigned(fields: Fields, name: str) -> int:
     raise unreadable(f"json: cannot unmarshal number into Go struct field KVTxnOp.KV.{name} of type uint64")
 
 
-def _answered(answer: StoreAnswer) -> TransactionAnswer:
+def answer_in(answer: StoreAnswer) -> TransactionAnswer:
     if answer.outcome not in (StoreOutcome.DONE, StoreOutcome.CONFLICT):
         raise HttpRefusal(500, answer.extras.sentence if answer.extras is not None else "")
     if answer.extras is None or not answer.extras.transaction:
-        raise HttpRefusal(500, DONE_UNSEEN.format(answer.revision))
+        is_done = answer.outcome is StoreOutcome.DONE
+        raise HttpRefusal(500, DONE_UNSEEN.format(answer.revision) if is_done else NOT_DONE_UNSEEN)
     return decode_answer(answer.extras.transaction)
 
 
 DONE_UNSEEN = "the transaction was done, at index {}, and its answer is not remembered any more"
+NOT_DONE_UNSEEN = (
+    "operations of the transaction failed, so nothing of it was done; which ones is not remembered any more"
+)
 
 
 def _shown_result(result: Result) -> bytes:
