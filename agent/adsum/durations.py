@@ -21,6 +21,7 @@ UNITS = {
 }
 TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 DURATION_NS_MAX = 2**63 - 1
+DIGITS_MAX = 19  # of DURATION_NS_MAX: whatever has more is larger, and what is behind them counts for nothing
 
 
 class BadDuration(ValueError):
@@ -54,8 +55,11 @@ def _take_term(rest: str, text: str) -> tuple[int, str]:
     if unit not in UNITS:
         raise BadDuration(f'time: unknown unit "{unit}" in duration "{text}"')
     scale = UNITS[unit]
-    value_ns = int(whole or "0") * scale
+    if len(whole.lstrip("0")) > DIGITS_MAX:
+        raise BadDuration(f'time: invalid duration "{text}"')
+    value_ns = int(whole.lstrip("0") or "0") * scale
     if fraction:
+        fraction = fraction[:DIGITS_MAX]
         value_ns += int(fraction) * scale // 10 ** len(fraction)
     return value_ns, rest[match.end() :]
 

@@ -158,6 +158,10 @@ async def test_raw_is_the_value_and_nothing_that_a_browser_runs(asker: Asker) ->
             *("PUT", "/v1/kv/a?flags=18446744073709551616", 500),
             'strconv.ParseUint: parsing "18446744073709551616": value out of range',
         ),
+        (
+            *("PUT", f"/v1/kv/a?flags={'9' * 5_000}", 500),
+            f'strconv.ParseUint: parsing "{"9" * 5_000}": value out of range',
+        ),
         ("GET", "/v1/kv/a?index=zz", 400, "Invalid index"),
         ("GET", "/v1/kv/a?wait=zz", 400, "Invalid wait time"),
         (

@@ -97,6 +97,8 @@ async def test_checks_of_services_are_shown_as_consul_shows_them(asker: Asker) -
         ("99h", 356_400_000_000_000),
         (None, 15_000_000_000),
         (True, 0),
+        (-1e308, -(2**63)),
+        (1e308, 2**63 - 1),
     ],
 )
 async def test_a_lock_delay_is_a_duration_or_a_number_and_a_small_number_is_one_of_seconds(

@@ -265,9 +265,10 @@ def unsigned(query: Query, name: str) -> int:
     value = query.first(name)
     if DIGITS.fullmatch(value) is None:
         raise HttpRefusal(500, f'strconv.ParseUint: parsing "{value}": invalid syntax')
-    if int(value) > UINT64_MAX:
+    digits = value.lstrip("0") or "0"  # Python reads no number of thousands of them
+    if len(digits) > len(str(UINT64_MAX)) or int(digits) > UINT64_MAX:
         raise HttpRefusal(500, f'strconv.ParseUint: parsing "{value}": value out of range')
-    return int(value)
+    return int(digits)
 
 
 # What is shown.

@@ -242,10 +242,10 @@ def _lock_delay_ns(raw: object) -> int:
             return parse_duration(raw)
         except BadDuration as bad:
             raise HttpRefusal(400, f"Request decode failed: {bad}") from None
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
         return 0  # as Consul takes what is no duration
-    ns = int(raw * SECOND) if raw < SECONDS_BELOW else int(raw)
-    return max(-(2**63), min(ns, 2**63 - 1))
+    ns = max(-(2**63), min(raw, 2**63 - 1))
+    return max(-(2**63), int(ns * SECOND)) if ns < SECONDS_BELOW else int(ns)
 
 
 def _ttl_ns(ttl: str, ttl_ns_min: int) -> int:
