@@ -385,7 +385,7 @@ class SessionWorld(BareServers):
         ttl_ns = fate.session.ttl_ms * MILLISECOND
         changes = self.takeovers - fate.takeovers
         a_change_ns = 10 * SECOND if fate.session.ttl_ms > SETTINGS_HERE.long_ttl_ms else 2 * ttl_ns
-        bound_ns = (2 * ttl_ns + changes * a_change_ns) / DRIFT + (changes + 1) * SECOND
+        bound_ns = (2 * ttl_ns + changes * a_change_ns) / DRIFT + (changes + 2) * SECOND
         led_ns = self.led_ns - fate.led_ns
         demand(led_ns <= bound_ns, f"{fate.session.id} lives {led_ns / SECOND} s, {changes} changes")
 
