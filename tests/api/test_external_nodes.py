@@ -115,3 +115,18 @@ async def test_a_check_a_service_or_all_of_a_node_is_deregistered(asker: Asker) 
 
 def _parts(text: str) -> list[str]:
     return [text[:8], text[8:12], text[12:16], text[16:20], text[20:]]
+
+
+async def test_what_other_agents_could_not_take_is_refused_and_an_output_is_cut(asker: Asker) -> None:
+    """One such item would hold up all that the servers publish."""
+    large = {"k": "x" * 70_000}
+    response = await asker.put(REGISTER, {"Node": "ext", "Address": "10.0.0.1", "NodeMeta": large})
+    status, sentence = refused(response)
+    assert status == 500
+    assert sentence.startswith('node "ext" is too large: it would take 70')
+    service = {"Service": "web", "Proxy": {"Config": large}}
+    response = await asker.put(REGISTER, {"Node": "ext", "Address": "10.0.0.1", "Service": service})
+    assert response.status == 500
+    assert kept(asker, "ext") == []
+    await register(asker, Check={"Name": "up", "Status": "critical", "Output": "é" * 70_000})
+    assert kept(asker, "ext")[1].output == "é" * 32_640

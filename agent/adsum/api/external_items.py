@@ -16,10 +16,13 @@ from adsum.catalog import records
 from adsum.catalog.decode import Fields
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
+from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.view import CatalogHost, Row
+from adsum.cbor import BadEncoding
 from adsum.durations import format_duration
 from adsum.external import ExternalItem, ExternalKind
 from adsum.http.router import HttpRefusal
+from adsum.quoting import quote
 
 NO_NODE = "Must provide node"
 NO_ADDRESS = "Must provide address if SkipNodeUpdate is not set"
@@ -33,6 +36,10 @@ DEFINITION_KEYS = (
 )
 DURATIONS = ("Interval", "Timeout", "DeregisterCriticalServiceAfter")
 KINDS_BY_KEY = {"HTTP": "http", "TCP": "tcp", "UDP": "udp", "GRPC": "grpc"}
+
+
+OUTPUT_BYTES_MAX = VALUE_BYTES_MAX - 256  # the rest of the item is shorter
+TOO_LARGE = "{} is too large: it would take {} bytes in the catalog, of which {} are possible"
 
 
 class UnfitItem(Exception):
@@ -60,7 +67,7 @@ def node_item(fields: Fields, datacenter: str) -> ExternalItem:
         tagged_addresses=fields.text_map("TaggedAddresses"),
         meta=fields.text_map("NodeMeta") or fields.text_map("Meta"),
     )
-    row = records.encode_external_node(node)
+    row = _published(f"node {quote(name)}", records.encode_external_node(node))
     return ExternalItem(ExternalKind.NODE, name, "", row, node_id, modify=modify_of(fields))
 
 
@@ -93,7 +100,7 @@ def service_item(fields: Fields, node: str) -> ExternalItem:
         connect=fields.opaque("Connect", ()),
         node=node,
     )
-    row = records.encode_service(service)
+    row = _published(f"service {quote(service.service_id)}", records.encode_service(service))
     return ExternalItem(ExternalKind.SERVICE, node, service.service_id, row, modify=modify_of(fields))
 
 
@@ -128,10 +135,11 @@ def check_item(
         definition=json.dumps(definition, separators=(",", ":")) if definition else "",
     )
     return ExternalItem(
-        *(ExternalKind.CHECK, node, check_id, records.encode_check(check)),
+        *(ExternalKind.CHECK, node, check_id),
+        row=_published(f"check {quote(check_id)}", records.encode_check(check)),
         service_id=service_id,
         status=status.value,
-        output=fields.text("Output"),
+        output=fields.text("Output").encode()[:OUTPUT_BYTES_MAX].decode(errors="ignore"),
         modify=modify_of(fields),
     )
 
@@ -221,6 +229,17 @@ def _service_named(service_id: str, host: CatalogHost | None, beside: Sequence[E
     if instance is None:
         return ServiceNamed("", ())
     return ServiceNamed(instance.service.value.name, instance.service.value.tags)
+
+
+def _published(what: str, row: bytes) -> bytes:
+    """What other agents cannot take would hold up all that the servers publish."""
+    if len(row) > VALUE_BYTES_MAX:
+        raise UnfitItem(TOO_LARGE.format(what, len(row), VALUE_BYTES_MAX))
+    try:
+        records.decode(row)
+    except BadEncoding as bad:
+        raise UnfitItem(f"{what} is what no other agent would take: {bad}") from None
+    return row
 
 
 def _definition(fields: Fields) -> dict[str, object]:
