@@ -22,7 +22,7 @@ from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.items import Item
 from adsum.dedup import DedupKey
 from adsum.external import ExternalItem, ExternalKind
-from adsum.forwarded import ForwardedWrite, KeysPiece
+from adsum.forwarded import ForwardedChange, ForwardedWrite, FoundPiece, KeysPiece, Renewed, RenewSessions
 from adsum.gossip import claims, wire
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.gossip.order import Departure
@@ -77,7 +77,7 @@ from adsum.raft.types import (
 )
 from adsum.rows import RowCodec
 from adsum.servers import wire as servers_wire
-from adsum.session import EndCause, Session, SessionBehavior, SessionKind
+from adsum.session import EndCause, EndedSession, Session, SessionBehavior, SessionCreate, SessionKind
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.segment_files import segment_name
 from adsum.storage.snapshots import Snapshots, snapshot_name
@@ -101,9 +101,30 @@ from adsum.store.commands import (
     encode_request,
 )
 from adsum.store.machine import StoreMachine
-from adsum.store_requests import ConsensusFound, ConsensusRead, KeyHistoryRead, StoreFound, StoreRead
+from adsum.store_requests import (
+    ConsensusFound,
+    ConsensusRead,
+    KeyHistoryRead,
+    SessionRead,
+    SessionsFound,
+    SessionShape,
+    SessionStory,
+    SessionStoryRead,
+    StoreFound,
+    StoreRead,
+    TransactionFound,
+    TransactionRead,
+)
 from adsum.testing.block_disk import BlockDisk
-from adsum.transactions import EntryOperation, EntryVerb, KeyOperation, KeyOperationVerb
+from adsum.transactions import (
+    EntryOperation,
+    EntryVerb,
+    KeyOperation,
+    KeyOperationVerb,
+    KeyResult,
+    OperationError,
+    TransactionAnswer,
+)
 
 GENERATION = 1_795_000_000_000
 A, B, C = b"AAAAAAAA", b"BBBBBBBB", b"CCCCCCCC"
@@ -559,11 +580,28 @@ def keys() -> dict[str, RecordedCase]:
     changes = [KeyChange(4, KeyChangeKind.CREATED, 1_763_500_000_000, "an agent")]
     history = KeyHistory(changes, True, True, 4, 1, 2, 3)
     members = ConsensusFound("n1", (PeerFigures("n1", True, 9), PeerFigures("n2", False, None)))
+    session = Session(ONE, "n1", A + B, GENERATION, 9, "a name", "10s", 10_000, 15_000_000_000)
+    key = DedupKey("an agent", 7, 8, 9, 1)
+    change = ForwardedChange(SessionCreate(session), key, 1_763_500_000_000, 5)
+    part, renewals, renewed = FoundPiece(b"a part", 17), RenewSessions((ONE, TWO)), Renewed([session, None])
+    operation = KeyOperation(KeyOperationVerb.CHECK_INDEX, b"a key", index=7)
+    answer = TransactionAnswer([KeyResult(b"a", record)], [OperationError(1, "a sentence")])
+    ended = EndedSession(session, EndCause.EXPIRED, "it was not renewed", 41, 1_763_500_000_000, 2)
     return {
         "keys-history-read": asked_of_store(KeyHistoryRead(b"a key")),
         "keys-history": found_in_store(history),
         "consensus-read": asked_of_store(ConsensusRead()),
         "consensus-found": found_in_store(members),
+        "sessions-change": RecordedCase(change, forwarded.encode(change), forwarded.decode_change),
+        "sessions-read": asked_of_store(SessionRead(SessionShape.OF_NODE, "n1", ReadMode.STALE, 40, False)),
+        "sessions-found": found_in_store(SessionsFound(40, [session], True, False, 9)),
+        "sessions-piece": RecordedCase(part, forwarded.encode(part), forwarded.decode_found_piece),
+        "sessions-renew": RecordedCase(renewals, forwarded.encode(renewals), forwarded.decode_renewals),
+        "sessions-renewed": RecordedCase(renewed, forwarded.encode(renewed), forwarded.decode_renewed),
+        "transaction-read": asked_of_store(TransactionRead((operation,), ReadMode.CONSISTENT)),
+        "transaction-found": found_in_store(TransactionFound(40, answer, False, 9)),
+        "session-story-read": asked_of_store(SessionStoryRead(ONE)),
+        "session-story": found_in_store(SessionStory(None, ended, [b"a key"], 1)),
         "keys-write": RecordedCase(write, forwarded.encode(write), forwarded.decode_write),
         "keys-read": RecordedCase(read, forwarded.encode(read), forwarded.decode_read),
         "keys-piece": RecordedCase(piece, forwarded.encode(piece), forwarded.decode_piece),

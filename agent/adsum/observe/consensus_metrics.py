@@ -65,7 +65,7 @@ DOUBTS = ("differs", "disputed")
 QUEUE = ("queued", "refused")
 # Of client agents, by the names of their own counters.
 CALL_ENDS = ("answered", "declined", "busy", "overdue", "cancelled", "faults")
-QUESTIONS = ("writes", "reads", "renewals", "pieces")
+QUESTIONS = ("writes", "reads", "renewals", "renewals", "pieces")
 UNUSED = ("foreign", "misaddressed", "strangers", "stale", "malformed", "defended")
 
 

@@ -1,4 +1,4 @@
-"""What a client agent tells about the requests for keys that it sends on to servers. A server sends on none,
+"""What a client agent tells about the requests for keys and sessions that it sends on to servers. A server sends on none,
 and tells what consensus counts."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORWARDING = table(
     gauge("adsum_forward_questions_open", lambda s: s.forwarded.core.questions_open),
     "What requests for keys went through: asked of a server, asked again, doubtful because nobody knows what "
     "came of a try, joined to an equal one that waited, refused because too many were under way, not "
-    "answered in time.",
+    "answered in time; renewals of sessions, and the batches in which they travelled.",
     counter("adsum_forward_requests_total{what}", _requests),
     "Times that another node answered where a server should be.",
     counter("adsum_forward_wrong_nodes_total", lambda s: s.forwarded.line_counters.wrong_node),
