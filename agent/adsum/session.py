@@ -15,7 +15,7 @@ import enum
 from msgspec import Struct
 
 LOCK_DELAY_NS_MAX = 60 * 1_000_000_000  # what is longer is shown as it was given, and counts as this
-SESSION_OVERHEAD_BYTES = 900  # measured, with its places in three indexes
+SESSION_OVERHEAD_BYTES = 900  # some 520 measured; and for a while it is remembered how it ended
 
 
 class SessionKind(enum.IntEnum):

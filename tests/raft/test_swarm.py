@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from adsum.testing.raft_swarm import first_failure, run
+from adsum.testing.raft_swarm import SwarmRun, first_failure, run
 
 SEEDS = 160  # some fifteen seconds; `python -m adsum.testing.raft_swarm --seeds 2000` runs more, in parallel
 SHARES = 8
@@ -25,6 +25,16 @@ def test_runs_do_something() -> None:
     outcomes = [run(seed) for seed in range(12)]
     assert sum(outcome.operations for outcome in outcomes) > 1_000
     assert sum(outcome.elections for outcome in outcomes) > 24
+
+
+def test_clusters_of_an_earlier_level_are_raised_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all know more, by whoever leads; and no server applies an entry by other rules than the rest."""
+    monkeypatch.setattr("adsum.raft.types.NEWEST_APPLY_LEVEL", 1)
+    for seed in range(0, 24, 2):
+        one = SwarmRun(seed)
+        one.through()
+        levels = [server.core.level.in_force for server in one.cluster.leaders()]
+        assert levels == [2], f"seed {seed}"
 
 
 def test_a_failure_comes_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import field
 from operator import attrgetter
 from typing import NamedTuple
 
 from adsum.consensus import commands, reports
 from adsum.consensus.compaction import Compaction
 from adsum.consensus.comparing import Comparing
+from adsum.consensus.counters import ConsensusCounters
 from adsum.consensus.effects import (
     AnswerRequests,
     AppliedTo,
@@ -51,7 +51,6 @@ from adsum.consensus.settings import ServerSettings
 from adsum.consensus.storing import Storing
 from adsum.consensus.waiting import Answers, WaitingReads
 from adsum.effects import LogLine, Severity
-from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.batch import Batch, Soft
 from adsum.raft.core import RaftCore
@@ -71,20 +70,6 @@ class LeadershipProof(NamedTuple):
     """The token of our own read after a pause."""
 
     pauses: int  # until then
-
-
-@dataclass(slots=True)
-class ConsensusCounters:
-    batches: int = 0
-    entries_led: int = 0  # that this server put into the log as leader
-    entries_applied: int = 0
-    refused_full: int = 0  # proposals, for want of room
-    leader_changes: int = 0  # another leader than the last one that was known
-    turns: dict[Role, int] = field(default_factory=lambda: dict.fromkeys(Role, 0))  # into each role
-    snapshots_made: int = 0
-    snapshots_failed: int = 0
-    snapshots_damaged: int = 0  # found so when they were to be sent
-    snapshots_installed: int = 0
 
 
 class ConsensusCore:

@@ -22,7 +22,8 @@ import trio
 
 from adsum.buckets import Buckets
 from adsum.consensus import commands, effects, reports
-from adsum.consensus.core import ConsensusCore, ConsensusCounters
+from adsum.consensus.core import ConsensusCore
+from adsum.consensus.counters import ConsensusCounters
 from adsum.consensus.errors import StoreBroken
 from adsum.dedup import DedupKey
 from adsum.effects import LogLine, Severity
