@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from adsum.consensus.effects import StateDoubted
+from adsum.external import ExternalDeregister, ExternalItem, ExternalKind, ExternalRegister
 from adsum.kv import (
     KeyCause,
     KeyRead,
@@ -24,14 +26,14 @@ from adsum.servers.keys import StoreLimits
 from adsum.session import Session, SessionCreate, SessionDestroy
 from adsum.store.commands import Put, StoreRequest, encode_request
 from adsum.store_requests import SessionRead, SessionShape, StoreChange
-from adsum.transactions import KeyOperation, KeyOperationVerb, Transaction
+from adsum.transactions import EntryOperation, EntryVerb, KeyOperation, KeyOperationVerb, Transaction
 from tests.api.memory_keys import InstantConsensus
 from tests.store.stores import entry
 
 PUT, DELETE, TREE = KeyVerb.PUT, KeyVerb.DELETE, KeyVerb.DELETE_TREE
 
 
-def written(consensus: InstantConsensus, write: KeyWrite) -> str:
+def written(consensus: InstantConsensus, write: KeyWrite | StoreChange) -> str:
     """Done, or why not."""
     answers: list[StoreAnswer | KeyRefusal] = []
     consensus.keys.write(write, answers.append)
@@ -74,6 +76,21 @@ def test_a_store_as_large_as_it_may_be_takes_what_makes_it_no_larger() -> None:
         KeyWrite(PUT, b"c"),
     ):
         assert written(consensus, change) == ""
+
+
+def test_nodes_without_an_agent_have_as_many_places_as_other_agents_take() -> None:
+    consensus = InstantConsensus(StoreLimits(external_max=3))
+    node = ExternalItem(ExternalKind.NODE, "ext", "", b"n")
+    check = ExternalItem(ExternalKind.CHECK, "ext", "up", b"c", status="passing")
+    other = ExternalItem(ExternalKind.CHECK, "ext", "other", b"c", status="passing")
+    assert written(consensus, ExternalRegister((node, check))) == ""
+    sentence = written(consensus, ExternalRegister((other,)))
+    assert sentence.startswith("nodes without an agent, their services and checks have 3 places")
+    setting = EntryOperation(EntryVerb.SET, other)
+    assert written(consensus, Transaction((setting,))) == sentence
+    assert written(consensus, ExternalRegister((node, replace(check, status="critical")))) == ""
+    assert written(consensus, ExternalDeregister("ext", "", "up")) == ""
+    assert written(consensus, ExternalRegister((other,))) == ""
 
 
 def test_b12_only_a_read_that_may_be_stale_is_answered_without_asking_the_quorum() -> None:

@@ -10,7 +10,7 @@ started: what that has may be of long ago, so it takes the question, too, and is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -21,6 +21,7 @@ from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import StateDoubted, Turned
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, QueueFull, StateDiffers
 from adsum.dedup import DedupKey, WriteNumbers
+from adsum.external import ExternalItem
 from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
     KeyCause,
@@ -41,7 +42,7 @@ from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.key_history import history_of
 from adsum.servers.key_lists import KeyLists
-from adsum.servers.making_commands import command_of, growth_of
+from adsum.servers.making_commands import command_of, growth_of, items_put_by
 from adsum.servers.renewals import RenewsSessions, RenewsWithoutLeader
 from adsum.servers.store_questions import AcceptedQuestion, StoreQuestions
 from adsum.store.commands import CONSUL, StoreRequest, encode_request
@@ -59,6 +60,9 @@ class StoreLimits(NamedTuple):
 
     keys_max: int = 10_000_000
     bytes_max: int = 1 << 30
+    # Of nodes without an agent: a little less than what agents take of one owner. A check has two places.
+    external_max: int = 190_000
+    external_bytes_max: int = 60 << 20
 
 
 STORE_LIMITS = StoreLimits()
@@ -327,8 +331,21 @@ class ServerKeys:
             waits_for = self._server.level_waits_for
             names = f" ({', '.join(waits_for)} are not)" if waits_for else ""
             return LogIsTooOld(TOO_OLD.format(level) + names)
-        full = self._lacks_room(*growth_of(write, self._space))
+        full = self._lacks_room(*growth_of(write, self._space)) or self._lacks_places(items_put_by(write))
         return StoreIsFull(full) if full else None
+
+    def _lacks_places(self, items: Sequence[ExternalItem]) -> str:
+        """What is there already always has its own."""
+        external, limits = self._machine.external, self._limits
+        new = [item for item in items if external.get(item.node, item.kind, item.id) is None]
+        places = external.places + len(new)
+        if not new or (places <= limits.external_max and external.bytes_total <= limits.external_bytes_max):
+            return ""
+        return (
+            f"nodes without an agent, their services and checks have {external.places} places and "
+            f"{external.bytes_total} bytes; they may have {limits.external_max} and "
+            f"{limits.external_bytes_max}: deregister some first"
+        )
 
     def _full(self, put: KeyWrite) -> str:
         before = self._space.get(put.key)

@@ -80,6 +80,22 @@ def growth_of(write: KeyWrite | StoreChange, space: Keyspace) -> tuple[int, int]
             return 0, 0
 
 
+def items_put_by(write: KeyWrite | StoreChange) -> list[ExternalItem]:
+    """Of nodes without an agent."""
+    match write:
+        case ExternalRegister(items):
+            return list(items)
+        case Transaction(operations):
+            return [
+                operation.item
+                for operation in operations
+                if not isinstance(operation, KeyOperation)
+                and operation.verb in (EntryVerb.SET, EntryVerb.CAS)
+            ]
+        case _:
+            return []
+
+
 def _growth_by_operation(space: Keyspace, operation: Operation) -> tuple[int, int]:
     if not isinstance(operation, KeyOperation):
         is_put = operation.verb in (EntryVerb.SET, EntryVerb.CAS)

@@ -81,6 +81,11 @@ class ExternalTable:
 
     # Questions.
 
+    @property
+    def places(self) -> int:
+        """Numbers that are given out."""
+        return self.next_number - len(self.free)
+
     def get(self, node: str, kind: ExternalKind, id_: str = "") -> ExternalItem | None:
         row = self.rows.get(_key(node, kind, id_))
         return row.item if row is not None else None
