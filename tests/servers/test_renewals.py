@@ -136,8 +136,10 @@ async def test_whoever_hung_up_is_not_answered(
 
 async def test_another_server_is_answered_by_the_leader_only() -> None:
     body = forwarded.encode(RenewSessions(("s1",)))
+    follower = Server(OTHER)
     with pytest.raises(Declined) as no:
-        await Server(OTHER).renewals.answer(body)
+        await follower.renewals.answer(body)
     assert no.value.code == "unavailable"
+    assert follower.calls == [], "it passes nothing on, or two could send it round for ever"
     leader = Server(ME)
     assert await leader.renewals.answer(body) == forwarded.encode(Renewed([KNOWN["s1"]]))
