@@ -313,7 +313,13 @@ class SessionWorld(BareServers):
                 demand(fate.ended is None, f"{session_id} was renewed after it had ended")
                 fate.acknowledged_ns, fate.led_ns, fate.takeovers = self.now_ns, self.led_ns, self.takeovers
 
-        self.raft.later(server.server, 0, lambda: server.keeping.renew([session_id], answered))
+        def arrive() -> None:
+            fate = self.fates[session_id]
+            if server.keeper.is_proven:  # it may count, whether or not anybody hears of it
+                fate.led_ns, fate.takeovers = self.led_ns, self.takeovers
+            server.keeping.renew([session_id], answered)
+
+        self.raft.later(server.server, 0, arrive)
 
     def sessions_moved(self, store: StoreMachine, before: int) -> None:
         for change in store.sessions.recent:
