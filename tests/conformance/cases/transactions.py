@@ -24,7 +24,7 @@ def txn(name: str, body: object, *after: Request, query: str = "", look: Look = 
 
 TREE = get(KV + "?recurse")
 READS = tuple(
-    txn(f"{verb} {key}", [kv(verb, key, **fields)], query=query)
+    txn(f"{verb} {key}{query}", [kv(verb, key, **fields)], query=query)
     for verb, fields in (
         ("get", {}), ("get-tree", {}), ("check-index", {"Index": 1}), ("check-not-exists", {}),
         ("check-session", {"Session": "x"}),
