@@ -99,6 +99,8 @@ async def test_a_grant_has_a_token_that_only_grows_and_writing_the_value_leaves_
 
 
 async def test_a_write_under_a_token_that_was_overtaken_is_refused(asker: Asker) -> None:
+    for number in range(6):
+        await put(asker, "/v1/kv/other", b"%d" % number)
     assert await put(asker, "/v1/kv/data?if-token=7", b"first") is True
     sentence = (
         "the fencing token 6 is lower than 7, which was shown under this key already: somebody else held the "

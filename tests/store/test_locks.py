@@ -189,6 +189,7 @@ def test_b13_who_held_a_key_before_is_refused_under_his_token() -> None:
 
 def test_a_token_that_is_accepted_becomes_the_fence_of_a_key_that_is_no_lock_itself() -> None:
     store = with_two()
+    store.index = 100
     assert store.run(Put(b"data", b"1", if_token=10)).outcome is DONE
     assert store.run(Put(b"data", b"2", if_token=9)).outcome is FENCED
     assert store.run(Put(b"data", b"2", if_token=10)).outcome is DONE
@@ -199,6 +200,7 @@ def test_a_token_that_is_accepted_becomes_the_fence_of_a_key_that_is_no_lock_its
 
 def test_a_fence_survives_that_its_key_is_deleted() -> None:
     store = with_two()
+    store.index = 100
     store.run(Put(b"data", b"1", if_token=10))
     store.run(Delete(b"data", if_token=20))
     assert store.run(Put(b"data", b"2", if_token=15)).outcome is FENCED
@@ -207,15 +209,32 @@ def test_a_fence_survives_that_its_key_is_deleted() -> None:
 
 def test_a_token_shown_for_a_key_that_is_not_there_is_its_fence_as_well() -> None:
     store = with_two()
-    assert store.run(Delete(b"data", if_token=20)) == StoreAnswer(DONE, 3, 3)
-    assert store.run(Delete(b"data", if_token=20)) == StoreAnswer(DONE, 3, 4)
+    store.index = 100
+    assert store.run(Delete(b"data", if_token=20)) == StoreAnswer(DONE, 101, 101)
+    assert store.run(Delete(b"data", if_token=20)) == StoreAnswer(DONE, 101, 102)
     assert store.run(Put(b"data", b"1", if_token=19)).outcome is FENCED
     assert store.put(b"data", b"2").outcome is DONE
     assert store.run(Put(b"data", b"3", if_token=19)).outcome is FENCED
 
 
+def test_a_token_that_was_given_to_nobody_fences_nobody_off() -> None:
+    """As a fence it would outlive the key, and shut out every holder to come."""
+    store = with_two()
+    refused = store.run(Put(b"data", b"1", if_token=4))
+    assert refused.outcome is StoreOutcome.REFUSED
+    assert refused.extras is not None
+    assert refused.extras.sentence == "no grant has the fencing token 4: the newest revision is 3"
+    assert store.run(Delete(b"data", if_token=1 << 63)).outcome is StoreOutcome.REFUSED
+    assert store.acquire(b"a", "one", if_token=1 << 63).outcome is StoreOutcome.REFUSED
+    first = token(store.acquire(b"a", "one"))
+    assert store.release(b"a", "one", if_token=1 << 63).outcome is StoreOutcome.REFUSED
+    assert store.run(Put(b"a", b"2", if_token=first)).outcome is DONE
+    assert (store.record(b"a").fence, store.space.fence_floor, store.space.get(b"data")) == (first, 0, None)
+
+
 def test_a_refusal_by_the_floor_alone_names_it() -> None:
     store = Store.with_history(1)
+    store.index = 100
     store.run(Put(b"a", b"1", if_token=40))
     store.delete(b"a")
     store.put(b"z", b"1")
@@ -231,6 +250,7 @@ def test_a_refusal_by_the_floor_alone_names_it() -> None:
 def test_a_key_written_anew_after_it_was_forgotten_is_fenced_by_the_floor() -> None:
     """Else its holder of long ago could write again as soon as anybody had made the key."""
     store = Store.with_history(1)
+    store.index = 100
     store.run(Put(b"a", b"1", if_token=40))
     store.delete(b"a")
     store.put(b"z", b"1")

@@ -16,6 +16,7 @@ BELOW_FLOOR = (
     "nobody remembers this key, and under one that is forgotten the fencing token {} was shown: one that is "
     "not there takes no lower ones"
 )
+GIVEN_TO_NOBODY = "no grant has the fencing token {}: the newest revision is {}"
 BELOW_FENCE = "the fencing token {} was shown under this key"
 
 
@@ -95,7 +96,11 @@ def delete_tree(
 
 
 def fenced_off(machine: StoreMachine, space: Keyspace, key: bytes, token: int) -> StoreAnswer | None:
-    """None if the token reaches the key's fence."""
+    """None if the token reaches the key's fence. A token is the revision of a grant: what is above the newest
+    one was given to nobody, and as a fence it would shut out all whom it will be given to."""
+    newest = machine.revision_of(machine.applied)
+    if token > newest:
+        return machine.refused(GIVEN_TO_NOBODY.format(token, newest), space.revision)
     fence = space.fence_of(key)
     if token >= fence:
         return None
