@@ -29,25 +29,23 @@ CHECKED = (
     check("unsure", TTL="100s", Status="warning"),
     register("web", Check={"TTL": "100s", "Status": "passing"}),
 )
-BODIES = tuple(
-    session(f"create {body!r}", put(CREATE, body), LIST, given=CHECKED)
-    for body in (
-        None, {}, "null", "", " ", "{nojson", "[]", '"x"', {"Name": "x"}, {"name": "x", "ttl": "15.0s"},
-        {"TTL": "10s"}, {"TTL": "0"}, {"TTL": "0s"}, {"TTL": "5s"}, {"TTL": "25h"}, {"TTL": "-10s"},
-        {"TTL": "abc"}, {"TTL": 10}, {"TTL": "86400s"}, {"TTL": "10"}, {"TTL": ""},
-        {"Behavior": "delete"}, {"Behavior": "release"}, {"Behavior": "zz"}, {"Behavior": ""},
-        {"LockDelay": "20s"}, {"LockDelay": 5}, {"LockDelay": 999}, {"LockDelay": 1000},
-        {"LockDelay": 5_000_000_000}, {"LockDelay": "99h"}, {"LockDelay": "abc"}, {"LockDelay": True},
-        {"LockDelay": "0s"}, {"LockDelay": 0}, {"LockDelay": None},
-        {"Node": "n1"}, {"Node": "N1"}, {"Node": "nope"}, {"Node": ""}, {"Node": 5}, {"Node": None},
-        {"NodeChecks": []}, {"NodeChecks": None}, {"NodeChecks": ["mine"]}, {"NodeChecks": ["bad"]},
-        {"NodeChecks": ["unsure"]}, {"NodeChecks": ["nope"]}, {"NodeChecks": ["serfHealth", "mine"]},
-        {"Checks": []}, {"Checks": None}, {"Checks": ["mine"]}, {"Checks": ["bad"]}, {"Checks": ["nope"]},
-        {"Checks": [], "NodeChecks": ["mine"]}, {"Checks": ["mine"], "NodeChecks": ["serfHealth"]},
-        {"ServiceChecks": [{"ID": "service:web"}]}, {"ServiceChecks": [{"ID": "nope"}]},
-        {"ServiceChecks": []}, {"Bogus": 1}, {"ID": UNKNOWN}, {"node_checks": ["mine"]},
-    )
+ASKED: tuple[object, ...] = (
+    None, {}, "null", "", " ", "{nojson", "[]", '"x"', {"Name": "x"}, {"name": "x", "ttl": "15.0s"},
+    {"TTL": "10s"}, {"TTL": "0"}, {"TTL": "0s"}, {"TTL": "5s"}, {"TTL": "25h"}, {"TTL": "-10s"},
+    {"TTL": "abc"}, {"TTL": 10}, {"TTL": "86400s"}, {"TTL": "10"}, {"TTL": ""},
+    {"Behavior": "delete"}, {"Behavior": "release"}, {"Behavior": "zz"}, {"Behavior": ""},
+    {"LockDelay": "20s"}, {"LockDelay": 5}, {"LockDelay": 999}, {"LockDelay": 1000},
+    {"LockDelay": 5_000_000_000}, {"LockDelay": "99h"}, {"LockDelay": "abc"}, {"LockDelay": True},
+    {"LockDelay": "0s"}, {"LockDelay": 0}, {"LockDelay": None},
+    {"Node": "n1"}, {"Node": "N1"}, {"Node": "nope"}, {"Node": ""}, {"Node": 5}, {"Node": None},
+    {"NodeChecks": []}, {"NodeChecks": None}, {"NodeChecks": ["mine"]}, {"NodeChecks": ["bad"]},
+    {"NodeChecks": ["unsure"]}, {"NodeChecks": ["nope"]}, {"NodeChecks": ["serfHealth", "mine"]},
+    {"Checks": []}, {"Checks": None}, {"Checks": ["mine"]}, {"Checks": ["bad"]}, {"Checks": ["nope"]},
+    {"Checks": [], "NodeChecks": ["mine"]}, {"Checks": ["mine"], "NodeChecks": ["serfHealth"]},
+    {"ServiceChecks": [{"ID": "service:web"}]}, {"ServiceChecks": [{"ID": "nope"}]},
+    {"ServiceChecks": []}, {"Bogus": 1}, {"ID": UNKNOWN}, {"node_checks": ["mine"]},
 )  # fmt: skip
+BODIES = tuple(session(f"create {body!r}", put(CREATE, body), LIST, given=CHECKED) for body in ASKED)
 QUERIES = tuple(
     session(f"{method} {path}", send(method, f"/v1/session/{path}"), given=(create("one", TTL="10s"),))
     for method, path in (

@@ -42,13 +42,11 @@ WRITES = tuple(
     )
     for key in ("a", "none")
 )  # fmt: skip
-BODIES = tuple(
-    txn(f"body {body!r}", body)
-    for body in (
-        "", "nojson", "{}", "null", "[]", "[{}]", '[{"KV":null}]', '"x"', "5", [kv("set", "a", Value="!!")],
-        [kv("set", "a", Value=5)], [kv("set", "")], [{"Session": {}}], [kv("get", "")],
-    )
+ASKED: tuple[object, ...] = (
+    "", "nojson", "{}", "null", "[]", "[{}]", '[{"KV":null}]', '"x"', "5", [kv("set", "a", Value="!!")],
+    [kv("set", "a", Value=5)], [kv("set", "")], [{"Session": {}}], [kv("get", "")],
 )  # fmt: skip
+BODIES = tuple(txn(f"body {body!r}", body) for body in ASKED)
 SEVERAL = (
     txn(
         "each sees those before it",
@@ -88,6 +86,13 @@ def registered(name: str, *bodies: object, ask: tuple[Request, ...] = ()) -> Cas
     return Case(f"external: {name}", (*(put(REGISTER, body) for body in bodies), *ask, *SHOWN), GONE)
 
 
+REFUSED: tuple[object, ...] = (
+    {}, {"Node": "ext"}, NODE | {"ID": "x"}, NODE | {"Service": {"ID": "s"}},
+    NODE | {"Service": {"Service": "s", "Address": "0.0.0.0"}},
+    NODE | {"Check": CHECK | {"ServiceID": "nope"}}, NODE | {"Check": CHECK | {"Node": "zz"}},
+    NODE | {"Check": {}}, NODE | {"Datacenter": "zz"}, "", "{nojson",
+)  # fmt: skip
+
 EXTERNAL = Family(
     "nodes without an agent",
     (
@@ -117,12 +122,7 @@ EXTERNAL = Family(
             put(DEREGISTER, {"Node": "ext"}), get("/v1/session/node/ext"))),
         *(
             registered(f"refused: {body!r}", body)
-            for body in (
-                {}, {"Node": "ext"}, NODE | {"ID": "x"}, NODE | {"Service": {"ID": "s"}},
-                NODE | {"Service": {"Service": "s", "Address": "0.0.0.0"}},
-                NODE | {"Check": CHECK | {"ServiceID": "nope"}}, NODE | {"Check": CHECK | {"Node": "zz"}},
-                NODE | {"Check": {}}, NODE | {"Datacenter": "zz"}, "", "{nojson",
-            )
+            for body in REFUSED
         ),
         *(
             Case(f"external: in a transaction: {verb}", (put(TXN, operations), *SHOWN), GONE)
