@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 from msgspec.structs import replace
@@ -286,6 +288,26 @@ def test_a_log_at_an_earlier_level_takes_keys_and_says_what_the_rest_waits_for()
         )
         assert refusal.sentence.endswith("come when all are upgraded (n2, n3 are not)")
     assert consensus.machine.applied == 1
+
+
+def test_a_session_wakes_those_who_asked_for_it_for_its_node_or_for_all() -> None:
+    consensus, found = InstantConsensus(), list[str]()
+    asked(consensus, SessionCreate(session(1)))
+    reads = {
+        "it": SessionRead(SessionShape.ONE, session(1).id, since=1),
+        "another": SessionRead(SessionShape.ONE, session(2).id, since=1),
+        "its node": SessionRead(SessionShape.OF_NODE, "N1", since=1),
+        "another node": SessionRead(SessionShape.OF_NODE, "n2", since=1),
+        "all": SessionRead(SessionShape.ALL, since=1),
+    }
+
+    def hear(name: str, _found: object) -> None:
+        found.append(name)
+
+    for name, read in reads.items():
+        consensus.keys.ask(read, partial(hear, name))
+    asked(consensus, SessionDestroy(session(1).id))
+    assert found == ["it", "its node", "all"]
 
 
 def test_who_hung_up_while_waiting_for_sessions_is_forgotten() -> None:

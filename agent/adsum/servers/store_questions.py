@@ -2,8 +2,7 @@
 nothing, what became of a session.
 
 As with keys, a question that may not be stale takes one to the quorum at its beginning, together with all
-others of that moment, and whoever waits is woken by the entry that changes something: by any session, and
-looks whether it was one that was asked for.
+others of that moment, and whoever waits is woken by the entry that changes what was asked for.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from adsum.kv import KeyRefusal, ReadMode
 from adsum.session import Session
 from adsum.store.commands import CONSUL
 from adsum.store.machine import StoreMachine
+from adsum.store.session_waiters import SessionWaiters
 from adsum.store_requests import (
     OF_ONE_SERVER,
     ConsensusFound,
@@ -44,8 +44,7 @@ class StoreQuestions:
     def __init__(self, keys: ServerKeys, machine: StoreMachine) -> None:
         self._keys = keys
         self._machine = machine
-        self._waiting: dict[AcceptedQuestion, None] = {}
-        self._looked_at = 0  # revision of the sessions, up to which everybody was woken
+        self._waiters = SessionWaiters()
 
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
         accepted = AcceptedQuestion(self, self._keys, read, answered)
@@ -61,14 +60,10 @@ class StoreQuestions:
 
     def woken(self) -> list[Wake]:
         """By what was applied since the last look."""
-        revision = self._machine.sessions.revision
-        if revision == self._looked_at:
-            return []
-        self._looked_at = revision
-        return self.everybody()
+        return self._waiters.woken(self._machine.sessions)
 
     def everybody(self) -> list[Wake]:
-        return [waiting.wake for waiting in self._waiting]
+        return self._waiters.everybody()
 
     def look(self, accepted: AcceptedQuestion) -> None:
         """Answers it, or has it wait."""
@@ -92,10 +87,10 @@ class StoreQuestions:
                 accepted.answer(ConsensusFound(seen.leader, seen.peers) if seen else ConsensusFound("", ()))
 
     def wait(self, accepted: AcceptedQuestion) -> None:
-        self._waiting[accepted] = None
+        self._waiters.add(accepted.wake, **_awaited(accepted.read))
 
     def leave(self, accepted: AcceptedQuestion) -> None:
-        self._waiting.pop(accepted, None)
+        self._waiters.remove(accepted.wake, **_awaited(accepted.read))
 
     def _look_at_sessions(self, accepted: AcceptedQuestion, read: SessionRead) -> None:
         is_foreign = self._is_ahead(read)
@@ -173,3 +168,14 @@ class AcceptedQuestion:
     def give_up(self) -> None:
         self.is_over = True
         self._questions.leave(self)
+
+
+def _awaited(read: StoreRead) -> dict[str, str]:
+    """Only who asks for sessions waits."""
+    match read:
+        case SessionRead(SessionShape.ONE, id_):
+            return {"id_": id_}
+        case SessionRead(SessionShape.OF_NODE, node):
+            return {"node": node}
+        case _:
+            return {}
