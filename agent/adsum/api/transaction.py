@@ -19,7 +19,8 @@ from adsum.api.blocking import check_consistency, parse_asked
 from adsum.api.bodies import decode_json
 from adsum.api.external_items import UnfitItem, check_item, node_item, service_item
 from adsum.api.external_items import shown as shown_item
-from adsum.api.kv import UINT64_MAX, KvEntry, shown, shown_key
+from adsum.api.kv import KvEntry, shown, shown_key
+from adsum.api.plain_transaction import KEY_VERBS, UINT64_MAX, plain_operations
 from adsum.api.store_access import StoreAccess, mode_of
 from adsum.catalog.decode import Fields, WrongType
 from adsum.catalog.definitions import BadDefinition
@@ -47,10 +48,13 @@ from adsum.transactions import (
 
 OPERATIONS_MAX = 128
 BODY_BYTES_MAX = 512 * 1024
-KEY_VERBS = {verb.name.lower().replace("_", "-"): verb for verb in KeyOperationVerb}
 ENTRY_VERBS = {verb.name.lower().replace("_", "-"): verb for verb in EntryVerb}
 OWNED = 'the node "{0}" belongs to its agent: change what is on it there, at /v1/agent/service/register'
 PREFIX = "Request decode failed: "
+
+
+class ShownKey(msgspec.Struct, frozen=True, gc=False):
+    KV: KvEntry
 
 
 class UnfitOperation(Exception):
@@ -79,8 +83,14 @@ class TransactionEndpoint(EndpointFamily):
         largest = max(BODY_BYTES_MAX, self._value_bytes_max)
         if len(request.body) > largest:
             raise HttpRefusal(413, too_large_sentence(len(request.body), largest))
-        operations, errors, has_unfit_write = self._operations_in(request.body)
-        if not has_unfit_write and all(map(is_read, operations)):
+        operations: tuple[Operation, ...]
+        plain = plain_operations(request.body, most=OPERATIONS_MAX, value_bytes_max=self._value_bytes_max)
+        if plain is not None:
+            (operations, has_write), errors = plain, list[OperationError]()
+        else:
+            operations, errors, has_unfit_write = self._operations_in(request.body)
+            has_write = has_unfit_write or not all(map(is_read, operations))
+        if not has_write:
             return await self._read(request, operations, errors)
         if errors:
             return self._told(request, TransactionAnswer(errors=errors))
@@ -116,7 +126,7 @@ class TransactionEndpoint(EndpointFamily):
             errors = [{"OpIndex": each.place, "What": each.sentence} for each in answer.errors]
             members[1] = ("Errors", shapes.encode(errors))
         else:
-            members[0] = ("Results", shapes.list_of(map(_shown_result, answer.results)))
+            members[0] = ("Results", shapes.encode(list(map(_shown_result, answer.results))))
         members += [(name, shapes.encode(value)) for name, value in (about or {}).items()]
         status = 409 if answer.errors else 200
         body = shapes.object_of(members)
@@ -263,13 +273,12 @@ NOT_DONE_UNSEEN = (
 )
 
 
-def _shown_result(result: Result) -> bytes:
+def _shown_result(result: Result) -> ShownKey | msgspec.Raw:
     if not isinstance(result, KeyResult):
-        return shapes.object_of(list(shown_item(result.item).items()))
-    if result.record is None:
-        entry = KvEntry(0, shown_key(result.key), 0, None, msgspec.UNSET, 0, 0)
-    elif result.shows_value:
-        entry = shown(result.key, result.record)
-    else:
-        entry = shown(result.key, msgspec.structs.replace(result.record, value=b""))
-    return shapes.encode({"KV": entry})
+        return msgspec.Raw(shapes.object_of(list(shown_item(result.item).items())))
+    record = result.record
+    if record is None:
+        return ShownKey(KvEntry(0, shown_key(result.key), 0, None, msgspec.UNSET, 0, 0))
+    if record.value and not result.shows_value:
+        record = msgspec.structs.replace(record, value=b"")
+    return ShownKey(shown(result.key, record))
