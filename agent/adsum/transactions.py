@@ -41,7 +41,7 @@ class EntryVerb(enum.IntEnum):
     DELETE_CAS = 4
 
 
-class KeyOperation(Struct, frozen=True, array_like=True, tag=1):
+class KeyOperation(Struct, frozen=True, gc=False, array_like=True, tag=1):
     verb: KeyOperationVerb
     key: bytes
     value: bytes = b""
@@ -71,7 +71,7 @@ def is_read(operation: Operation) -> bool:
     return operation.verb is EntryVerb.GET
 
 
-class KeyResult(Struct, frozen=True, array_like=True, tag=1):
+class KeyResult(Struct, frozen=True, gc=False, array_like=True, tag=1):
     key: bytes
     record: KeyRecord | None  # None: there is none, which only `get-or-empty` tells so
     shows_value: bool = True  # a write's is not repeated

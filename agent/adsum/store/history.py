@@ -45,6 +45,10 @@ class History:
         self._changes.append(change)
         self._bytes += _bytes_of(change)
 
+    def add_all(self, changes: list[Change]) -> None:
+        self._changes += changes
+        self._bytes += sum(map(_bytes_of, changes))
+
     def put_out(self) -> Iterator[Change]:
         """What exceeds the bounds, oldest first. After an entry is applied, for its changes stay together."""
         changes = self._changes

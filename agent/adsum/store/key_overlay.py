@@ -30,7 +30,7 @@ class KeyOverlay:
         found = self._written.get(key)
         if found is not None:
             return found if isinstance(found, KeyRecord) else None
-        return None if self._is_in_tree(key) else self._space.get(key)
+        return None if self._trees and self._is_in_tree(key) else self._space.table.get(key)
 
     def remains_of(self, key: bytes) -> Remains:
         found = self._written.get(key)
@@ -45,8 +45,9 @@ class KeyOverlay:
     def held_by(self, session: str) -> int:
         return self._space.held.count(session, self._more_held[session])
 
-    def put(self, key: bytes, record: KeyRecord) -> None:
-        self._count(self.get(key), record)
+    def put(self, key: bytes, before: KeyRecord | None, record: KeyRecord) -> None:
+        """`before`: as it is until now."""
+        self._count(before, record)
         self._written[key] = record
 
     def delete(self, key: bytes) -> None:
@@ -74,7 +75,7 @@ class KeyOverlay:
             if session.behavior is SessionBehavior.DELETE:
                 self.delete(key)
             else:
-                self.put(key, writes.freed(record, self._origin))
+                self.put(key, record, writes.freed(record, self._origin))
 
     def below(self, prefix: bytes) -> Iterator[tuple[bytes, KeyRecord]]:
         """Ascending within the table, then what was written."""
@@ -99,6 +100,8 @@ class KeyOverlay:
     def _count(self, before: KeyRecord | None, after: KeyRecord | None) -> None:
         held_by = before.lease if before is not None else None
         holds = after.lease if after is not None else None
+        if held_by == holds:
+            return
         if held_by is not None:
             self._more_held[held_by] -= 1
         if holds is not None:

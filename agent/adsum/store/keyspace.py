@@ -107,6 +107,20 @@ class Keyspace:
             self._unbury(key)
         self._note(key, before, record, origin)
 
+    def put_all(self, puts: Sequence[tuple[bytes, KeyRecord]], origin: Origin) -> None:
+        """In their order; at least one."""
+        revision, via, wall_ms = origin
+        changes: list[Change] = []
+        for key, record in puts:
+            before = self.table.put(key, record)
+            if before is None and self.tombstones:
+                self._unbury(key)
+            changes.append((revision, key, before, record, via, wall_ms))
+            self.table_sum.gathered.append((key, before, record))
+            self._moved(key, before, record)
+        self.history.add_all(changes)
+        self.revision = revision
+
     def delete(self, key: bytes, origin: Origin, fence: int = 0) -> None:
         """With a fence that is at least the key's, or none. Of a key that is not there only the fence is
         written."""
@@ -171,6 +185,9 @@ class Keyspace:
         self.history.add((origin.revision, key, before, after, origin.via, origin.wall_ms))
         self.table_sum.gathered.append((key, before, after))
         self.revision = origin.revision
+        self._moved(key, before, after)
+
+    def _moved(self, key: bytes, before: KeyRecord | None, after: KeyRecord | None) -> None:
         held_by = before.lease if before is not None else None
         holds = after.lease if after is not None else None
         if held_by != holds:

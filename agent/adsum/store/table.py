@@ -157,17 +157,19 @@ class KeyTable(FrozenTable[V]):
             self._blocks.append(TableBlock([], [], self._era, 0, 0, 0))
         number = bisect_left(self._lasts, key)
         block = self._own(number)
-        keys = block.keys
-        block.newest = max(block.newest, entry.modify)
-        block.fence = max(block.fence, entry.fence)
+        keys, revision, fence, bytes_ = block.keys, entry.modify, entry.fence, entry.bytes_total
+        if revision > block.newest:
+            block.newest = revision
+        if fence > block.fence:
+            block.fence = fence
         place = bisect_left(keys, key)
         if place < len(keys) and keys[place] == key:
             before, block.entries[place] = block.entries[place], entry
-            self._grow(block, entry.bytes_total - before.bytes_total)
+            self._grow(block, bytes_ - before.bytes_total)
             return before
         keys.insert(place, key)
         block.entries.insert(place, entry)
-        self._grow(block, entry.bytes_total + len(key))
+        self._grow(block, bytes_ + len(key))
         self._count += 1
         if len(keys) > BLOCK_KEYS_MAX:
             self._split(number)

@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
 from adsum.quoting import quote, quote_bytes
 from adsum.store import locks, writes
 from adsum.store.commands import CONSUL, RunTransaction, StoreRequest
 from adsum.store.entry_operations import OperationFailed, PlannedEntries
 from adsum.store.key_overlay import KeyOverlay
-from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, Origin
+from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, Origin, Remains
 from adsum.store.session_keys import HELD_KEYS_MAX
 from adsum.transactions import (
     KEY_READS,
@@ -43,6 +41,8 @@ OPERATIONS_MAX = 128
 FOUND_MAX = 8_192  # records that `get-tree` tells, of all operations
 FOUND_BYTES_MAX = 4 << 20
 UUID_CHARACTERS = 36
+
+NOTHING_REMAINS = Remains(0, 0, is_by_floor=False)  # of a key that is there
 
 NO_SESSION_ID = f"failed session lookup: index error: UUID must be {UUID_CHARACTERS} characters"
 TOO_MANY = f"a transaction has at most {OPERATIONS_MAX} operations"
@@ -81,6 +81,7 @@ def read(machine: StoreMachine, operations: Sequence[Operation]) -> TransactionA
 class PlannedTransaction:
     def __init__(self, machine: StoreMachine, origin: Origin, operations: Sequence[Operation]) -> None:
         self.changes: list[Callable[[], None]] = []
+        self._puts: list[tuple[bytes, KeyRecord]] = []  # the last of the changes, if it is one of keys
         self.keys_changed = 0
         self.has_changed = False
         self._machine = machine
@@ -111,6 +112,8 @@ class PlannedTransaction:
         if isinstance(operation, EntryOperation):
             return self._results_of_entry(operation)
         verb = operation.verb
+        if verb is KeyOperationVerb.SET:
+            return [KeyResult(operation.key, without_value(self._set(operation)), shows_value=False)]
         if verb is KeyOperationVerb.GET_TREE:
             return self._tree(operation.key)
         if verb in (KeyOperationVerb.DELETE, KeyOperationVerb.DELETE_CAS, KeyOperationVerb.DELETE_TREE):
@@ -118,8 +121,7 @@ class PlannedTransaction:
             return []
         if verb in KEY_READS:
             return self._read(operation)
-        record = self._written(operation)
-        return [KeyResult(operation.key, replace(record, value=b""), shows_value=False)]
+        return [KeyResult(operation.key, without_value(self._written(operation)), shows_value=False)]
 
     def _results_of_entry(self, operation: EntryOperation) -> list[Result]:
         results = self._entries.results_of(operation)
@@ -127,7 +129,8 @@ class PlannedTransaction:
             if session.id not in self._ended:
                 self._ended[session.id] = None
                 self._keys.end(session, locks.delay_ms_of(session))
-        self.changes += [partial(self._change_entry, change) for change in self._entries.changes]
+        for change in self._entries.changes:
+            self._will(partial(self._change_entry, change))
         return results
 
     def _read(self, operation: KeyOperation) -> list[Result]:
@@ -151,7 +154,7 @@ class PlannedTransaction:
             raise OperationFailed(f"failed session check for key {quoted}, {told}")
         if verb in (KeyOperationVerb.GET, KeyOperationVerb.GET_OR_EMPTY):
             return [KeyResult(key, record)]
-        return [KeyResult(key, replace(record, value=b""), shows_value=False)]
+        return [KeyResult(key, without_value(record), shows_value=False)]
 
     def _tree(self, prefix: bytes) -> list[Result]:
         found: list[tuple[bytes, KeyRecord]] = []
@@ -163,16 +166,27 @@ class PlannedTransaction:
             found.append((key, record))
         return [KeyResult(key, record) for key, record in sorted(found)]
 
+    def _set(self, operation: KeyOperation) -> KeyRecord:
+        key, before = operation.key, self._keys.get(operation.key)
+        remains = self._keys.remains_of(key) if before is None else NOTHING_REMAINS
+        after = writes.written(before, remains, operation.value, operation.flags, self._origin, None)
+        if after is not before:
+            self._keys.put(key, before, after)
+            self._will_put(key, after)
+        return after
+
     def _written(self, operation: KeyOperation) -> KeyRecord:
-        """By an operation that writes; as it then is."""
+        """By an operation that writes on a condition; as it then is."""
         key, verb = operation.key, operation.verb
-        before, remains = self._keys.get(key), self._keys.remains_of(key)
-        content = operation.value, operation.flags
+        before, content = self._keys.get(key), (operation.value, operation.flags)
         match verb:
             case KeyOperationVerb.LOCK:
                 self._check_may_lock(operation, before)
                 after = writes.acquired(
-                    *(before, remains, *content), session=operation.session, origin=self._origin, token=None
+                    *(before, self._keys.remains_of(key), *content),
+                    session=operation.session,
+                    origin=self._origin,
+                    token=None,
                 )
             case KeyOperationVerb.UNLOCK:
                 if not operation.session:
@@ -182,13 +196,12 @@ class PlannedTransaction:
                     raise OperationFailed(f"failed to unlock key {quote_bytes(key)}, {why}")
                 after = writes.released(before, *content, self._origin, None)
             case _:
-                is_stale = operation.index != (before.modify if before is not None else 0)
-                if verb is KeyOperationVerb.CAS and is_stale:
+                if operation.index != (before.modify if before is not None else 0):
                     raise OperationFailed(f"failed to set key {quote_bytes(key)}, index is stale")
-                after = writes.written(before, remains, *content, self._origin, None)
+                return self._set(operation)
         if after is not before:
-            self._keys.put(key, after)
-            self.changes.append(partial(self._put, key, after))
+            self._keys.put(key, before, after)
+            self._will_put(key, after)
         return after
 
     def _check_may_lock(self, operation: KeyOperation, before: KeyRecord | None) -> None:
@@ -212,7 +225,7 @@ class PlannedTransaction:
         key, verb = operation.key, operation.verb
         if verb is KeyOperationVerb.DELETE_TREE:
             self._keys.delete_tree(key)
-            self.changes.append(partial(self._take_tree, key))
+            self._will(partial(self._take_tree, key))
             return
         before = self._keys.get(key)
         if before is None:
@@ -220,13 +233,25 @@ class PlannedTransaction:
         if verb is KeyOperationVerb.DELETE_CAS and before.modify != operation.index:
             raise OperationFailed(f"failed to delete key {quote_bytes(key)}, index is stale")
         self._keys.delete(key)
-        self.changes.append(partial(self._take, key))
+        self._will(partial(self._take, key))
 
     # The changes.
 
-    def _put(self, key: bytes, record: KeyRecord) -> None:
-        self._space.put(key, record, self._origin)
-        self._note(1)
+    def _will(self, change: Callable[[], None]) -> None:
+        self._puts = []
+        self.changes.append(change)
+
+    def _will_put(self, key: bytes, record: KeyRecord) -> None:
+        """Puts that follow on each other are done together."""
+        if not self._puts:
+            puts: list[tuple[bytes, KeyRecord]] = []
+            self._will(partial(self._put, puts))
+            self._puts = puts
+        self._puts.append((key, record))
+
+    def _put(self, puts: list[tuple[bytes, KeyRecord]]) -> None:
+        self._space.put_all(puts, self._origin)
+        self._note(len(puts))
 
     def _take(self, key: bytes) -> None:
         self._space.delete(key, self._origin)
@@ -244,3 +269,10 @@ class PlannedTransaction:
     def _note(self, keys: int) -> None:
         self.keys_changed += keys
         self.has_changed |= keys > 0
+
+
+def without_value(record: KeyRecord) -> KeyRecord:
+    return KeyRecord(
+        *(b"", record.create, record.modify, record.created_ms, record.modified_ms, record.flags),
+        *(record.version, record.lock_index, record.lease, record.extras),
+    )
