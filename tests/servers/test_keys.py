@@ -266,6 +266,8 @@ def test_a_full_store_takes_no_session_and_no_lock_and_lets_all_of_them_go() -> 
     assert refusal.cause is KeyCause.NO_ROOM
     in_transaction = Transaction((KeyOperation(KeyOperationVerb.SET, b"m", b"x" * 100),))
     assert isinstance(asked(consensus, in_transaction), KeyRefusal)
+    no_larger = Transaction((KeyOperation(KeyOperationVerb.SET, b"k", b"y" * 400),))
+    assert isinstance(asked(consensus, no_larger), StoreAnswer)
     assert isinstance(asked(consensus, SessionDestroy(session(1).id)), StoreAnswer)
 
 

@@ -42,7 +42,7 @@ from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.key_history import history_of
 from adsum.servers.key_lists import KeyLists
-from adsum.servers.making_commands import command_of, growth_of, items_put_by
+from adsum.servers.making_commands import command_of, growth_at_most, growth_of, items_put_by
 from adsum.servers.renewals import RenewsSessions, RenewsWithoutLeader
 from adsum.servers.store_questions import AcceptedQuestion, StoreQuestions
 from adsum.store.commands import CONSUL, StoreRequest, encode_request
@@ -50,6 +50,7 @@ from adsum.store.keyspace import Keyspace
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 from adsum.store.waiters import KeyWaiters
 from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
+from adsum.transactions import Transaction
 
 Wake: TypeAlias = Callable[[], None]
 
@@ -331,7 +332,9 @@ class ServerKeys:
             waits_for = self._server.level_waits_for
             names = f" ({', '.join(waits_for)} are not)" if waits_for else ""
             return LogIsTooOld(TOO_OLD.format(level) + names)
-        full = self._lacks_room(*growth_of(write, self._space)) or self._lacks_places(items_put_by(write))
+        has_room = isinstance(write, Transaction) and self._has_room(*growth_at_most(write))
+        full = "" if has_room else self._lacks_room(*growth_of(write, self._space))
+        full = full or self._lacks_places(items_put_by(write))
         return StoreIsFull(full) if full else None
 
     def _lacks_places(self, items: Sequence[ExternalItem]) -> str:
@@ -352,6 +355,11 @@ class ServerKeys:
         if before is None:
             return self._lacks_room(1, len(put.key) + RECORD_OVERHEAD_BYTES + len(put.value))
         return self._lacks_room(0, len(put.value) - len(before.value))
+
+    def _has_room(self, more_keys: int, more_bytes: int) -> bool:
+        machine, limits = self._machine, self._limits
+        is_few = len(self._space.table) + more_keys <= limits.keys_max
+        return is_few and machine.bytes_total + more_bytes <= limits.bytes_max
 
     def _lacks_room(self, more_keys: int, more_bytes: int) -> str:
         """Why there is none; empty if there is. What makes nothing larger always has room."""

@@ -80,6 +80,18 @@ def growth_of(write: KeyWrite | StoreChange, space: Keyspace) -> tuple[int, int]
             return 0, 0
 
 
+def growth_at_most(transaction: Transaction) -> tuple[int, int]:
+    """As if none of its keys were there, without a look at each."""
+    keys = bytes_ = 0
+    for operation in transaction.operations:
+        if not isinstance(operation, KeyOperation):
+            bytes_ += _bytes_of_item(operation.item)
+        elif operation.verb in WRITING:
+            keys += 1
+            bytes_ += len(operation.key) + RECORD_OVERHEAD_BYTES + len(operation.value)
+    return keys, bytes_
+
+
 def items_put_by(write: KeyWrite | StoreChange) -> list[ExternalItem]:
     """Of nodes without an agent."""
     match write:
