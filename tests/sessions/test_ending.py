@@ -291,6 +291,18 @@ def test_what_the_log_did_not_take_is_judged_and_proposed_again() -> None:
 # Many.
 
 
+def test_a_check_that_goes_critical_while_an_expiry_is_under_way_ends_what_the_log_did_not_take() -> None:
+    leader = Leader(log_with(session(node_checks=("web",)))).proven()
+    leader.at = 20
+    expiry = one(leader.settle(), ProposeInTerm)
+    is_critical(leader)
+    assert of(leader.settle(), ProposeInTerm) == []
+    leader.renew("s")
+    leader.report(ProposalEnded(expiry.ticket, is_applied=False))
+    leader.pass_to(21)
+    assert leader.log.end_of("s")[0] is EndCause.CHECK_CRITICAL
+
+
 def test_a_flip_costs_only_the_sessions_concerned() -> None:
     log, sees = Log(), SeenHosts()
     log.create(*(linked(f"other-{number}", "db") for number in range(1_000)), linked("s", "web"))

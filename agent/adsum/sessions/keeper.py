@@ -460,8 +460,9 @@ class SessionKeeper:
                 self._retry_ns = self._now_ns + RETRY_NS
 
     def _let_stay(self, session_id: str) -> Session | None:
-        """Its end is not under way any more; None if that is because it has ended."""
+        """Its end is not under way any more, and meanwhile nobody judged it; None: it has ended."""
         del self._leaving[session_id]
+        self._to_look[session_id] = None
         self._renewals.release(session_id)
         return self._sessions.get(session_id)
 
