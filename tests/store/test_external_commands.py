@@ -225,3 +225,12 @@ def test_below_their_apply_level_nothing_is_registered() -> None:
     assert register(store, node("ext")).outcome is StoreOutcome.MALFORMED
     assert store.run(DeregisterExternal("ext")).outcome is StoreOutcome.MALFORMED
     assert store.run(RunTransaction(())).outcome is StoreOutcome.MALFORMED
+
+
+def test_names_are_compared_without_regard_to_case_where_it_changes_their_letters_as_well() -> None:
+    store = Store()
+    register(store, node("Straße", ID))
+    session_on(store, "one", "Straße")
+    register(store, node("other", ID))
+    assert store.machine.sessions.get("one") is None
+    assert store.machine.sessions.ended["one"].cause is EndCause.NODE_GONE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from zlib import crc32
 
-PUT_OUT_MAX = 64  # with one entry
+PUT_OUT_MAX = 128  # with one entry: as many as a transaction locks, so they never grow faster than they go
 MASK = 0xFFFFFFFF  # a checksum starts from 32 bits
 
 
