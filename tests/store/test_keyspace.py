@@ -88,6 +88,19 @@ def test_an_idle_poller_of_an_absent_key_does_not_spin_when_the_floor_rises() ->
     assert returns <= 50
 
 
+def test_whoever_is_below_the_floor_comes_above_it_by_one_answer() -> None:
+    """Also while the history is full, and each write puts the oldest change out of it."""
+    store = Store.with_history(10)
+    for number in range(30):
+        store.put(b"busy", b"%d" % number)
+    index, answers = 1, 0
+    for number in range(9):
+        if store.space.prefix_changed_since(b"idle/", index):
+            index, answers = store.space.index_below(b"idle/", index), answers + 1
+        store.put(b"busy", b"again %d" % number)
+    assert answers == 1
+
+
 def test_an_existing_key_needs_no_floor() -> None:
     store = Store.with_history(2)
     store.put(b"calm", b"")

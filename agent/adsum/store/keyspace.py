@@ -69,10 +69,10 @@ class Keyspace:
 
     def index_of(self, key: bytes, since: int = 0) -> int:
         record = self.table.get(key)
-        return record.modify if record is not None else self._at_least_floor(self._deleted_at(key), since)
+        return record.modify if record is not None else self._beyond_floor(self._deleted_at(key), since)
 
     def index_below(self, prefix: bytes, since: int = 0) -> int:
-        return self._at_least_floor(self._changed_below(prefix), since)
+        return self._beyond_floor(self._changed_below(prefix), since)
 
     def key_changed_since(self, key: bytes, index: int) -> bool:
         record = self.table.get(key)
@@ -218,8 +218,10 @@ class Keyspace:
             self.trees.below(prefix),
         )
 
-    def _at_least_floor(self, changed: int, since: int) -> int:
-        return max(changed, self.history.floor, since)
+    def _beyond_floor(self, changed: int, since: int) -> int:
+        """Who is below the floor is told the newest revision: it would be below the next floor, too, and be
+        answered again by every write."""
+        return max(changed, self.revision if since < self.history.floor else since)
 
     def _put_out_tombstone(self, key: bytes, revision: int) -> None:
         tombstone = self.tombstones.get(key)
