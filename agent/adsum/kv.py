@@ -170,8 +170,8 @@ ReadAnswered: TypeAlias = Callable[["KeysFound | KeyRefusal"], None]
 
 
 class KeyStore(Protocol):
-    """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent. What
-    is asked is answered once, perhaps before the call returns, unless it is given up: then never."""
+    """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent.
+    What is asked is answered once, perhaps before the call returns, unless it is given up: then never."""
 
     @property
     def waits_for(self) -> str:

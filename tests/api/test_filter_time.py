@@ -81,7 +81,7 @@ class Caller:
     def wake(self) -> None:
         raise AssertionError("it is not in the queue")
 
-    def answer(self, request: Request, response: Response) -> None:
+    def answer(self, request: Request, response: Response, varying: bytes) -> None:
         raise AssertionError("its request has a task")
 
 

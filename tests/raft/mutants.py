@@ -343,7 +343,7 @@ def proposals_are_answered_for_whatever_took_their_place(patch: pytest.MonkeyPat
     """The index was applied, with another leader's entry."""
 
     def applied(self: Proposals, entry: Entry, result: bytes, answers: Answers) -> None:
-        waiting = self._waiting.pop(entry.index, None)
+        waiting = self.by_index.pop(entry.index, None)
         if waiting is not None:
             answers.append((waiting[1], b"yes" if waiting[0] != entry.term else result))
 

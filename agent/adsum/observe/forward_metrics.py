@@ -1,5 +1,5 @@
-"""What a client agent tells about the requests for keys and sessions that it sends on to servers. A server sends on none,
-and tells what consensus counts."""
+"""What a client agent tells about the requests for keys and sessions that it sends on to servers. A server
+sends on none, and tells what consensus counts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,14 @@ from functools import partial
 from random import Random
 from typing import Any, cast
 
-from adsum.agent.server_agent import ConsensusPart, ConsistentRead, LeaderAsked, Proposal, ServerEffect
+from adsum.agent.server_agent import (
+    ConsensusPart,
+    ConsistentRead,
+    LeaderAsked,
+    LeadersRead,
+    Proposal,
+    ServerEffect,
+)
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import AliveServer, ServerStanding, cluster_id_of
 from adsum.consensus.commands import ProposeChange
@@ -63,7 +70,7 @@ class ChangingPart(ConsensusPart):
     """Whose membership can be changed."""
 
     def command(
-        self, now: Now, request: int, command: Proposal | ConsistentRead | ChangeVotes
+        self, now: Now, request: int, command: Proposal | ConsistentRead | LeadersRead | ChangeVotes
     ) -> list[ServerEffect]:
         if isinstance(command, ChangeVotes):
             return self._try(now, ProposeChange(command.change, request))
