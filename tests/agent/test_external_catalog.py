@@ -91,6 +91,15 @@ def test_nodes_of_one_owner_keep_apart_what_is_on_them() -> None:
     assert (stage.services("a"), stage.services("b")) == ([], ["web"])
 
 
+def test_a_service_that_goes_leaves_checks_of_its_namesakes_where_they_are() -> None:
+    stage = Stage()
+    both = {1: node("a"), 2: node("b"), 3: service("a", "web"), 4: service("b", "web")}
+    both |= {5: check("b", "up", "web"), 6: said(5, CheckStatus.CRITICAL)}
+    stage.publish(both)
+    stage.publish({number: value for number, value in both.items() if number != 3})
+    assert (stage.statuses("a"), stage.statuses("b")) == ({}, {"up": CheckStatus.CRITICAL})
+
+
 def test_a_flip_of_a_check_is_shown_and_moves_nothing_else() -> None:
     stage = Stage()
     standing = {1: node("a"), 2: check("a", "up"), 4: node("b")}

@@ -81,7 +81,7 @@ class OwnerImage:
     def show_on(self, now: Now, view: View, name: str, places: Iterable[Place]) -> None:
         """Services and checks at these places, all of one node, which is there under this name. Removing a
         service takes its checks out of the view; of those that are still published each is shown again."""
-        services_gone = set[str | int]()
+        services_gone = set[tuple[str, str | int]]()
         checks: dict[Place, None] = {}
         for place in places:
             record = self.record_at(place)
@@ -91,10 +91,14 @@ class OwnerImage:
                 view.put_service(now, name, record)
             elif place.kind is Service:
                 hide_on(now, view, name, place)
-                services_gone.add(place.key)
+                services_gone.add((place.node, place.key))
         if services_gone:
             others = [record for record in self.records.values() if isinstance(record, Check)]
-            checks |= {place_of(check): None for check in others if check.service_id in services_gone}
+            checks |= {
+                place_of(check): None
+                for check in others
+                if (check.node.casefold(), check.service_id) in services_gone
+            }
         for place in checks:
             check = self.check_at(place)
             if check is not None:
