@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from adsum.address import Address
 from adsum.agent.external_catalog import ExternalCatalogView
 from adsum.agent.presence import Presence
@@ -110,11 +112,12 @@ def test_a_flip_of_a_check_is_shown_and_moves_nothing_else() -> None:
     assert {topic.name for topic in stage.view.changes()} <= {"a", "any", "passing", "critical"}
 
 
-def test_a_node_that_is_deregistered_goes_with_everything() -> None:
+@pytest.mark.parametrize("name", ["a", "Straße"])
+def test_a_node_that_is_deregistered_goes_with_everything(name: str) -> None:
     stage = Stage()
-    stage.publish({1: node("a"), 2: service("a", "web")})
+    stage.publish({1: node(name), 2: service(name, "web")})
     stage.publish({})
-    assert stage.view.node("a") is None
+    assert stage.view.node(name) is None
 
 
 def test_an_agent_has_the_better_right_to_a_name_and_gives_it_back() -> None:

@@ -227,7 +227,7 @@ def test_below_their_apply_level_nothing_is_registered() -> None:
     assert store.run(RunTransaction(())).outcome is StoreOutcome.MALFORMED
 
 
-def test_names_are_compared_without_regard_to_case_where_it_changes_their_letters_as_well() -> None:
+def test_names_are_folded_alike_wherever_they_are_compared() -> None:
     store = Store()
     register(store, node("Straße", ID))
     session_on(store, "one", "Straße")

@@ -44,7 +44,7 @@ class ExternalCatalogView:
 
     def name_is_free(self, now: Now, name: str) -> None:
         """An agent had it."""
-        node = name.casefold()
+        node = name.lower()
         if self._image.record_at(Place(NodeRecord, "", node)) is not None:
             self._show(now, node, ())
 

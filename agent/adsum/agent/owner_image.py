@@ -97,7 +97,7 @@ class OwnerImage:
             checks |= {
                 place_of(check): None
                 for check in others
-                if (check.node.casefold(), check.service_id) in services_gone
+                if (check.node.lower(), check.service_id) in services_gone
             }
         for place in checks:
             check = self.check_at(place)
@@ -117,10 +117,10 @@ def hide_on(now: Now, view: View, name: str, place: Place) -> None:
 def place_of(record: Record) -> Place:
     match record:
         case Service(node=node, service_id=service_id):
-            return Place(Service, service_id, node.casefold())
+            return Place(Service, service_id, node.lower())
         case Check(node=node, check_id=check_id):
-            return Place(Check, check_id, node.casefold())
+            return Place(Check, check_id, node.lower())
         case CheckState(number=number):
             return Place(CheckState, number)
         case NodeRecord(name=name):
-            return Place(NodeRecord, "", name.casefold())
+            return Place(NodeRecord, "", name.lower())

@@ -299,7 +299,7 @@ def _key(node: str, kind: ExternalKind, id_: str) -> ItemKey:
 
 
 def _folded(node: str) -> str:
-    return node.casefold()
+    return node.lower()
 
 
 def _is_same(one: ExternalItem, other: ExternalItem) -> bool:

@@ -60,4 +60,4 @@ class SessionWaiters:
 
 
 def _awaited(id_: str | None, node: str | None) -> Awaited:
-    return id_, node.casefold() if node is not None else None
+    return id_, node.lower() if node is not None else None

@@ -59,7 +59,7 @@ class SessionTable:
 
     def of_node(self, node: str) -> list[Session]:
         """By id."""
-        return [self._by_id[id_] for id_ in sorted(self._on_node.get(node.casefold(), ()))]
+        return [self._by_id[id_] for id_ in sorted(self._on_node.get(node.lower(), ()))]
 
     def index_of(self, id_: str, since: int = 0) -> int:
         session = self._by_id.get(id_)
@@ -69,7 +69,7 @@ class SessionTable:
         return self._index(ended.revision if ended is not None else 0, since)
 
     def index_of_node(self, node: str, since: int = 0) -> int:
-        return self._index(self._node_changed.get(node.casefold(), 0), since)
+        return self._index(self._node_changed.get(node.lower(), 0), since)
 
     def changed_since(self, id_: str, index: int) -> bool:
         session = self._by_id.get(id_)
@@ -79,7 +79,7 @@ class SessionTable:
         return index < self.floor or (ended is not None and ended.revision > index)
 
     def node_changed_since(self, node: str, index: int) -> bool:
-        return index < self.floor or self._node_changed.get(node.casefold(), 0) > index
+        return index < self.floor or self._node_changed.get(node.lower(), 0) > index
 
     # Changes. `settle` follows on those of one entry.
 
@@ -101,7 +101,7 @@ class SessionTable:
         self._sum.gathered.append((session.id.encode(), session, None))
         del self._by_id[session.id]
         self.bytes_total -= session.bytes_total
-        node = session.node.casefold()
+        node = session.node.lower()
         on_node = self._on_node[node]
         del on_node[session.id]
         if not on_node:
@@ -114,7 +114,7 @@ class SessionTable:
         while len(self.ended) > ENDED_MAX:
             ended = self.ended.pop(next(iter(self.ended)))
             self.floor = ended.revision
-            self._forget_node(ended.session.node.casefold())
+            self._forget_node(ended.session.node.lower())
         self._sum.settle()
 
     # For the whole state.
@@ -148,17 +148,17 @@ class SessionTable:
     def _add(self, session: Session) -> None:
         self._by_id[session.id] = session
         self.bytes_total += session.bytes_total
-        self._on_node.setdefault(session.node.casefold(), {})[session.id] = None
+        self._on_node.setdefault(session.node.lower(), {})[session.id] = None
 
     def _note(self, session: Session, revision: int) -> None:
         self.revision = revision
         self._node_moved(session.node, revision)
-        self.recent.append(SessionChange(revision, session.id, session.node.casefold()))
+        self.recent.append(SessionChange(revision, session.id, session.node.lower()))
         if len(self.recent) > RECENT_MAX:
             self.recent_floor = self.recent.popleft().revision
 
     def _node_moved(self, node: str, revision: int) -> None:
-        node = node.casefold()
+        node = node.lower()
         self._node_changed[node] = max(self._node_changed.get(node, 0), revision)
 
     def _forget_node(self, node: str) -> None:
