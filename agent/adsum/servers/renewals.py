@@ -24,7 +24,7 @@ from adsum.servers.requests import UNAVAILABLE, AsksLeader, OneAnswer
 from adsum.session import Session
 from adsum.store_requests import RenewAnswered
 
-GATHERING_S = 0.005
+GATHERING_S = 0.025  # each batch is a question to the quorum
 RETRY_S = 0.05
 PASSED_ON_S = 1.0  # it may have noticed that it leads no more, and the agent asks another
 WAITING_MAX = 32_768  # renewals of this server's own clients
