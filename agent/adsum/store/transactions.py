@@ -273,6 +273,14 @@ class PlannedTransaction:
 
 def without_value(record: KeyRecord) -> KeyRecord:
     return KeyRecord(
-        *(b"", record.create, record.modify, record.created_ms, record.modified_ms, record.flags),
-        *(record.version, record.lock_index, record.lease, record.extras),
+        b"",
+        record.create,
+        record.modify,
+        record.created_ms,
+        record.modified_ms,
+        record.flags,
+        record.version,
+        record.lock_index,
+        record.lease,
+        record.extras,
     )

@@ -30,7 +30,7 @@ def written(
     extras = before.extras
     if token is not None and token > before.fence:
         extras = with_fence(extras, token)
-    if (before.value, before.flags, before.extras) == (value, flags, extras):
+    if before.value == value and before.flags == flags and before.extras == extras:
         return before
     return _changed(before, value, flags, origin, before.lease, before.lock_index, extras)
 
@@ -95,8 +95,16 @@ def _changed(
     extras: RecordExtras | None,
 ) -> KeyRecord:
     return KeyRecord(
-        *(value, before.create, origin.revision, before.created_ms, origin.wall_ms, flags),
-        *(before.version + 1, lock_index, lease, extras),
+        value,
+        before.create,
+        origin.revision,
+        before.created_ms,
+        origin.wall_ms,
+        flags,
+        before.version + 1,
+        lock_index,
+        lease,
+        extras,
     )
 
 
