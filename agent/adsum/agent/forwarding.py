@@ -73,7 +73,8 @@ RETRY_NS = 50 * MILLISECOND
 AVOIDED_NS = SECOND  # a server that could not be reached, while there are others
 WAITING_NS = 3_600 * SECOND  # of a blocked read at one server; then it is asked again
 REQUESTS_MAX = 16_384  # as many as the API has connections
-GATHERING_NS = 25 * MILLISECOND  # of renewals: each batch is a question to the quorum
+GATHERING_NS = 5 * MILLISECOND  # of renewals
+BATCHES_APART_NS = 50 * MILLISECOND  # of them: each is a question to the quorum
 PROBES_MAX = 16  # of those that are held, each RETRY_NS
 
 # Nothing was done, and another server, or the same a little later, may do it.
@@ -119,6 +120,7 @@ class Forwarding:
         self._renewals: AgentRequest | None = None  # that gather
         self._renewed: dict[str, int] = {}  # their sessions, each with its place
         self._renewals_ns = 0  # when they leave
+        self._next_renewals_ns = 0  # and not before
         self._asked: dict[int, AgentRequest] = {}  # by ticket
         self._held: deque[tuple[int, AgentRequest]] = deque()  # in the order of their deadlines
         self._retries: deque[tuple[int, AgentRequest]] = deque()
@@ -256,7 +258,7 @@ class Forwarding:
         if self._renewals is None:
             self._renewals = AgentRequest(0, RenewSessions(()), None)
             self._renewed = {}
-            self._renewals_ns = self._now.monotonic_ns + GATHERING_NS
+            self._renewals_ns = max(self._now.monotonic_ns + GATHERING_NS, self._next_renewals_ns)
         asking = self._renewals
         asking.tokens[token] = self._renewed.setdefault(session_id, len(self._renewed))
         self._open[token] = asking
@@ -265,6 +267,7 @@ class Forwarding:
 
     def _send_renewals(self, asking: AgentRequest) -> None:
         self.counters.renewal_batches += 1
+        self._next_renewals_ns = self._now.monotonic_ns + BATCHES_APART_NS
         self._renewals = None
         asking.read = RenewSessions(tuple(self._renewed))
         self._hold(asking)

@@ -24,7 +24,8 @@ from adsum.servers.requests import UNAVAILABLE, AsksLeader, OneAnswer
 from adsum.session import Session
 from adsum.store_requests import RenewAnswered
 
-GATHERING_S = 0.025  # each batch is a question to the quorum
+GATHERING_S = 0.005
+BATCHES_APART_S = 0.05  # each is a question to the quorum
 RETRY_S = 0.05
 PASSED_ON_S = 1.0  # it may have noticed that it leads no more, and the agent asks another
 WAITING_MAX = 32_768  # renewals of this server's own clients
@@ -91,6 +92,7 @@ class ServerRenewals:
         self._links = links
         self._hold_s = hold_s
         self._gathered: dict[_Renewal, None] = {}
+        self._next_batch_s = 0.0  # not before
         self._waiting = 0
         self._nursery: trio.Nursery | None = None
 
@@ -147,8 +149,9 @@ class ServerRenewals:
                 answered(renewed)
 
     async def _renew_gathered(self) -> None:
-        await trio.sleep(GATHERING_S)
-        until_s = trio.current_time() + self._hold_s
+        await trio.sleep_until(max(trio.current_time() + GATHERING_S, self._next_batch_s))
+        now_s = trio.current_time()
+        until_s, self._next_batch_s = now_s + self._hold_s, now_s + BATCHES_APART_S
         gathered, self._gathered = list(self._gathered), {}
         for place in range(0, len(gathered), RENEWALS_MAX):
             assert self._nursery is not None, "it runs within"
