@@ -12,6 +12,7 @@ from adsum.http.response import Response
 from adsum.kv import KeyCause, KeyRefusal
 from adsum.session import Session, SessionCreate
 from tests.api.agents import Asker, decoded, header, index_of, refused
+from tests.api.test_kv import begun
 
 UNKNOWN = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
 CREATE = "/v1/session/create"
@@ -344,3 +345,29 @@ async def test_one_that_nobody_remembers_is_not_found(asker: Asker) -> None:
     status, sentence = refused(await asker.ask(f"/v1/explain/session/{UNKNOWN}"))
     assert status == 404
     assert sentence.startswith(f"There is no session {UNKNOWN}, and nobody remembers one")
+
+
+# Without a task.
+
+
+async def test_what_waits_for_nothing_but_the_store_is_answered_as_by_a_task(asker: Asker) -> None:
+    await asker.put("/v1/session/list")
+    (answer,) = begun(asker, "PUT", CREATE, b'{"TTL": "10s"}') or []
+    told = decoded(answer)
+    assert isinstance(told, dict)
+    (renewed,) = begun(asker, "PUT", f"/v1/session/renew/{told['ID']}?pretty") or []
+    other = await asker.put(f"/v1/session/renew/{told['ID']}?pretty")
+    assert (renewed.status, renewed.body.plain) == (200, other.body.plain)
+    (ended,) = begun(asker, "PUT", f"/v1/session/destroy/{told['ID']}") or []
+    assert (ended.status, ended.body.plain) == (200, b"true")
+    (gone,) = begun(asker, "PUT", f"/v1/session/renew/{told['ID']}") or []
+    assert refused(gone) == (404, f"Session id '{told['ID']}' not found")
+    assert refused(gone) == refused(await asker.put(f"/v1/session/renew/{told['ID']}"))
+    (unfit,) = begun(asker, "PUT", "/v1/session/destroy/x?dc=dc1") or []
+    assert refused(unfit) == refused(await asker.put("/v1/session/destroy/x?dc=dc1"))
+
+
+async def test_a_session_on_what_is_not_there_is_judged_in_a_task(asker: Asker) -> None:
+    await asker.put("/v1/session/list")
+    assert begun(asker, "PUT", CREATE, b'{"Node": "nowhere"}') is None
+    assert begun(asker, "PUT", CREATE, b'{"NodeChecks": ["none"]}') is None

@@ -7,6 +7,8 @@ renewals come from a proven leader only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -21,15 +23,15 @@ from adsum.api.blocking import FAILED_META, check_consistency, parse_asked
 from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.kv import why_no_session_id
 from adsum.api.session_judging import SeenNode, judged, topics_of
-from adsum.api.store_access import StoreAccess, meta_of, mode_of
+from adsum.api.store_access import StoreAccess, meta_of, mode_of, refusal_text
 from adsum.catalog.decode import Fields
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.spelling import canonical_key
 from adsum.durations import BadDuration, format_duration, parse_duration
-from adsum.http.request import Request
-from adsum.http.response import TRUE, HeaderList, Response
+from adsum.http.request import Request, TakesAnswer
+from adsum.http.response import TRUE, HeaderList, Response, text
 from adsum.http.router import HttpRefusal, Route
-from adsum.kv import StoreOutcome
+from adsum.kv import KeyRefusal, StoreAnswer, StoreOutcome
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.session import Session, SessionBehavior, SessionCreate, SessionDestroy
 from adsum.store_requests import SessionRead, SessionShape
@@ -86,51 +88,58 @@ class SessionEndpoints(EndpointFamily):
 
     def routes(self) -> list[Route]:
         return [
-            Route(("PUT",), "/v1/session/create", self.create),
-            Route(("PUT",), "/v1/session/destroy/", self.destroy, rest=True),
-            Route(("PUT",), "/v1/session/renew/", self.renew, rest=True),
+            Route(("PUT",), "/v1/session/create", self.create, begin=self.begin_create),
+            Route(("PUT",), "/v1/session/destroy/", self.destroy, rest=True, begin=self.begin_destroy),
+            Route(("PUT",), "/v1/session/renew/", self.renew, rest=True, begin=self.begin_renew),
             Route(("GET",), "/v1/session/info/", self.info, rest=True),
             Route(("GET",), "/v1/session/node/", self.of_node, rest=True),
             Route(("GET",), "/v1/session/list", self.all),
         ]
 
+    # What needs no task of its own: none of it waits for anything but the store.
+
+    def begin_create(self, request: Request, _rest: str, answered: TakesAnswer) -> bool:
+        asked = self._asked_to_create(request)
+        agent = self._agent
+        checks = (*asked.node_checks, *asked.service_checks)
+        seen = judged(agent.cluster, agent.view, asked.node, checks)
+        if not isinstance(seen, SeenNode):
+            return False
+        session = self._session(asked, seen)
+        self._write(SessionCreate(session), answered, partial(self._created, request, session.id))
+        return True
+
+    def begin_destroy(self, request: Request, session_id: str, answered: TakesAnswer) -> bool:
+        self._check_named(request, session_id)
+        self._write(SessionDestroy(session_id), answered, partial(self._destroyed, request))
+        return True
+
+    def begin_renew(self, request: Request, session_id: str, answered: TakesAnswer) -> bool:
+        self._check_named(request, session_id)
+
+        def take(renewed: Session | KeyRefusal | None) -> None:
+            if isinstance(renewed, KeyRefusal):
+                answered(refusal_text(renewed))
+            else:
+                answered(self._renewed(request, session_id, renewed))
+
+        self._agent.keys.renew(session_id, take)
+        return True
+
     async def create(self, request: Request, _rest: str) -> Response:
-        self._check(request)
-        config = self._agent.config
-        own_node = self._agent.cluster.membership.me.name
-        asked = session_asked(request.body, own_node, config.session_ttl_min_ns or SESSION_TTL_NS_MIN)
-        seen = await self._seen(request, asked)
-        session = Session(
-            str(uuid4()),
-            asked.node,
-            *seen,
-            name=asked.name,
-            ttl=asked.ttl,
-            ttl_ms=math.ceil(asked.ttl_ns / MILLISECOND),
-            lock_delay_ns=asked.lock_delay_ns,
-            behavior=asked.behavior,
-            node_checks=asked.node_checks,
-            service_checks=asked.service_checks,
-            created_ms=self._agent.now().wall_ms,
-        )
-        answer = await self._access.write(request, SessionCreate(session))
-        if answer.outcome is not StoreOutcome.DONE:
-            raise HttpRefusal(500, answer.extras.sentence if answer.extras is not None else "")
-        return json_answer(self._agent, request, {"ID": session.id})
+        asked = self._asked_to_create(request)
+        session = self._session(asked, await self._seen(request, asked))
+        written = await self._access.write(request, SessionCreate(session))
+        return self._created(request, session.id, written)
 
     async def destroy(self, request: Request, session_id: str) -> Response:
-        self._check(request)
-        check_session_id(session_id)
-        await self._access.write(request, SessionDestroy(session_id))
-        return encoded_answer(self._agent, request, TRUE.body.plain)
+        self._check_named(request, session_id)
+        written = await self._access.write(request, SessionDestroy(session_id))
+        return self._destroyed(request, written)
 
     async def renew(self, request: Request, session_id: str) -> Response:
-        self._check(request)
-        check_session_id(session_id)
-        session = await self._access.renew(request, session_id)
-        if session is None:
-            raise HttpRefusal(404, f"Session id '{session_id}' not found")
-        return json_answer(self._agent, request, [shown(session)])
+        self._check_named(request, session_id)
+        return self._renewed(request, session_id, await self._access.renew(request, session_id))
 
     async def info(self, request: Request, session_id: str) -> Response:
         self._check(request, FAILED_META)
@@ -146,6 +155,51 @@ class SessionEndpoints(EndpointFamily):
     async def all(self, request: Request, _rest: str) -> Response:
         self._check(request, FAILED_META)
         return await self._listed(request, SessionShape.ALL, "")
+
+    def _asked_to_create(self, request: Request) -> SessionAsked:
+        self._check(request)
+        own_node = self._agent.cluster.membership.me.name
+        ttl_ns_min = self._agent.config.session_ttl_min_ns or SESSION_TTL_NS_MIN
+        return session_asked(request.body, own_node, ttl_ns_min)
+
+    def _session(self, asked: SessionAsked, seen: SeenNode) -> Session:
+        return Session(
+            str(uuid4()),
+            asked.node,
+            *seen,
+            name=asked.name,
+            ttl=asked.ttl,
+            ttl_ms=math.ceil(asked.ttl_ns / MILLISECOND),
+            lock_delay_ns=asked.lock_delay_ns,
+            behavior=asked.behavior,
+            node_checks=asked.node_checks,
+            service_checks=asked.service_checks,
+            created_ms=self._agent.now().wall_ms,
+        )
+
+    def _write(
+        self,
+        change: SessionCreate | SessionDestroy,
+        answered: TakesAnswer,
+        told: Callable[[StoreAnswer], Response],
+    ) -> None:
+        def take(written: StoreAnswer | KeyRefusal) -> None:
+            answered(refusal_text(written) if isinstance(written, KeyRefusal) else told(written))
+
+        self._agent.keys.write(change, take)
+
+    def _created(self, request: Request, session_id: str, written: StoreAnswer) -> Response:
+        if written.outcome is not StoreOutcome.DONE:
+            return text(500, written.extras.sentence if written.extras is not None else "")
+        return json_answer(self._agent, request, {"ID": session_id})
+
+    def _destroyed(self, request: Request, _written: StoreAnswer) -> Response:
+        return encoded_answer(self._agent, request, TRUE.body.plain)
+
+    def _renewed(self, request: Request, session_id: str, session: Session | None) -> Response:
+        if session is None:
+            return text(404, f"Session id '{session_id}' not found")
+        return json_answer(self._agent, request, [shown(session)])
 
     async def _listed(self, request: Request, shape: SessionShape, name: str) -> Response:
         found = await self._access.sessions(request, SessionRead(shape, name, mode_of(request.query)))
@@ -171,7 +225,13 @@ class SessionEndpoints(EndpointFamily):
                     raise HttpRefusal(500, seen.sentence)
                 await request.park(min(until_s, trio.current_time() + LOOK_S))
 
+    def _check_named(self, request: Request, session_id: str) -> None:
+        self._check(request)
+        check_session_id(session_id)
+
     def _check(self, request: Request, headers: HeaderList = ()) -> None:
+        if b"?" not in request.target:
+            return
         parse_asked(request.query, self._agent)
         check_consistency(request.query)
         parameters.check_datacenter(request.query, self._agent.config.datacenter, headers)
