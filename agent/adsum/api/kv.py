@@ -43,6 +43,7 @@ PATH = VERBATIM_UNDER.decode()
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
+OF_PUTS = (*EXCLUSIVE, "flags", "if-token")
 NAMES_PER_TURN = 16_384  # some 3 ms
 ENTRIES_PER_TURN = 1_024  # some 2 ms, if their values are small
 VALUE_BYTES_PER_TURN = 2 << 20
@@ -115,6 +116,8 @@ class KvEndpoints(EndpointFamily):
             if request.method == "PUT" and len(request.body) <= self._value_bytes_max:
                 return KeyWrite(KeyVerb.PUT, key, request.body)
         query = request.query
+        if request.method == "PUT" and query.has_only(OF_PUTS):
+            return put_of(request, key, self._value_bytes_max)
         # Of writes as well, as Consul does: how they would wait, and how fresh an answer they would take.
         parse_asked(query, self._agent)
         check_consistency(query)
