@@ -74,7 +74,7 @@ AVOIDED_NS = SECOND  # a server that could not be reached, while there are other
 WAITING_NS = 3_600 * SECOND  # of a blocked read at one server; then it is asked again
 REQUESTS_MAX = 16_384  # as many as the API has connections
 GATHERING_NS = 5 * MILLISECOND  # of renewals
-BATCHES_APART_NS = 50 * MILLISECOND  # of them: each is a question to the quorum
+BATCHES_APART_NS = 100 * MILLISECOND  # of them: each is a question to the quorum
 PROBES_MAX = 16  # of those that are held, each RETRY_NS
 
 # Nothing was done, and another server, or the same a little later, may do it.

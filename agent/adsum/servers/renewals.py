@@ -25,7 +25,7 @@ from adsum.session import Session
 from adsum.store_requests import RenewAnswered
 
 GATHERING_S = 0.005
-BATCHES_APART_S = 0.05  # each is a question to the quorum
+BATCHES_APART_S = 0.1  # each is a question to the quorum
 RETRY_S = 0.05
 PASSED_ON_S = 1.0  # it may have noticed that it leads no more, and the agent asks another
 WAITING_MAX = 32_768  # renewals of this server's own clients

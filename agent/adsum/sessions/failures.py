@@ -71,6 +71,8 @@ class NodeFailures:
 
     def to_ask(self, now_ns: int) -> Iterator[tuple[NodeKey, str]]:
         """And whom; an empty name where nobody has to be asked."""
+        if not self._failing:
+            return
         if self._sees.is_isolated:
             self.interrupted(now_ns)
             return
