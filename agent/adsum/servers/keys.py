@@ -332,9 +332,10 @@ class ServerKeys:
             waits_for = self._server.level_waits_for
             names = f" ({', '.join(waits_for)} are not)" if waits_for else ""
             return LogIsTooOld(TOO_OLD.format(level) + names)
-        has_room = isinstance(write, Transaction) and self._has_room(*growth_at_most(write))
+        has_room = isinstance(write, KeyWrite | Transaction) and self._has_room(*growth_at_most(write))
         full = "" if has_room else self._lacks_room(*growth_of(write, self._space))
-        full = full or self._lacks_places(items_put_by(write))
+        if not isinstance(write, KeyWrite):
+            full = full or self._lacks_places(items_put_by(write))
         return StoreIsFull(full) if full else None
 
     def _lacks_places(self, items: Sequence[ExternalItem]) -> str:

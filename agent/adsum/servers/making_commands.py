@@ -80,10 +80,12 @@ def growth_of(write: KeyWrite | StoreChange, space: Keyspace) -> tuple[int, int]
             return 0, 0
 
 
-def growth_at_most(transaction: Transaction) -> tuple[int, int]:
+def growth_at_most(write: KeyWrite | Transaction) -> tuple[int, int]:
     """As if none of its keys were there, without a look at each."""
+    if isinstance(write, KeyWrite):
+        return 1, len(write.key) + RECORD_OVERHEAD_BYTES + len(write.value)
     keys = bytes_ = 0
-    for operation in transaction.operations:
+    for operation in write.operations:
         if not isinstance(operation, KeyOperation):
             bytes_ += _bytes_of_item(operation.item)
         elif operation.verb in WRITING:

@@ -42,6 +42,9 @@ class Remains(NamedTuple):
     is_by_floor: bool  # the fence is the floor, for nobody remembers this key
 
 
+NOTHING_REMAINS = Remains(0, 0, is_by_floor=False)  # of a key that is there
+
+
 class DeletedTree(NamedTuple):
     keys: int
     events: int  # none if the floor rose instead

@@ -16,7 +16,7 @@ from adsum.session import LOCK_DELAY_NS_MAX, EndCause, EndedSession, Session, Se
 from adsum.store import writes
 from adsum.store.commands import Acquire, Release, StoreRequest
 from adsum.store.key_commands import fenced_off
-from adsum.store.keyspace import Origin
+from adsum.store.keyspace import NOTHING_REMAINS, Origin
 from adsum.store.session_keys import HELD_KEYS_MAX
 
 if TYPE_CHECKING:
@@ -52,23 +52,24 @@ def acquire(machine: StoreMachine, command: Acquire, request: StoreRequest, orig
         if machine.keys_held_by(command.session) >= HELD_KEYS_MAX:
             return machine.refused(HOLDS_TOO_MANY, space.revision)
     after = writes.acquired(
-        *(before, space.remains_of(key), command.value, command.flags),
+        before,
+        space.remains_of(key) if before is None else NOTHING_REMAINS,
+        command.value,
+        command.flags,
         session=command.session,
         origin=origin,
         token=token,
     )
     assert after.extras is not None, "it has the token of its grant"
     extras = AnswerExtras(token=after.extras.token)
-    shown_before, shown_after = (before, after) if request.wants_records else (None, None)
-    if after is before:
-        return StoreAnswer(
-            *(StoreOutcome.DONE, space.revision, machine.applied, 0, shown_before, shown_after, extras)
-        )
-    machine.is_changing = True
-    space.put(key, after, origin)
-    return StoreAnswer(
-        *(StoreOutcome.DONE, origin.revision, machine.applied, 1, shown_before, shown_after, extras)
-    )
+    revision, count = space.revision, 0
+    if after is not before:
+        machine.is_changing = True
+        space.put(key, after, origin)
+        revision, count = origin.revision, 1
+    if request.wants_records:
+        return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, count, before, after, extras)
+    return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, count, extras=extras)
 
 
 def release(machine: StoreMachine, command: Release, request: StoreRequest, origin: Origin) -> StoreAnswer:

@@ -19,7 +19,7 @@ from adsum.store import locks, writes
 from adsum.store.commands import CONSUL, RunTransaction, StoreRequest
 from adsum.store.entry_operations import OperationFailed, PlannedEntries
 from adsum.store.key_overlay import KeyOverlay
-from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, Origin, Remains
+from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, NOTHING_REMAINS, Origin
 from adsum.store.session_keys import HELD_KEYS_MAX
 from adsum.transactions import (
     KEY_READS,
@@ -41,8 +41,6 @@ OPERATIONS_MAX = 128
 FOUND_MAX = 8_192  # records that `get-tree` tells, of all operations
 FOUND_BYTES_MAX = 4 << 20
 UUID_CHARACTERS = 36
-
-NOTHING_REMAINS = Remains(0, 0, is_by_floor=False)  # of a key that is there
 
 NO_SESSION_ID = f"failed session lookup: index error: UUID must be {UUID_CHARACTERS} characters"
 TOO_MANY = f"a transaction has at most {OPERATIONS_MAX} operations"
@@ -183,7 +181,7 @@ class PlannedTransaction:
             case KeyOperationVerb.LOCK:
                 self._check_may_lock(operation, before)
                 after = writes.acquired(
-                    *(before, self._keys.remains_of(key), *content),
+                    *(before, self._keys.remains_of(key) if before is None else NOTHING_REMAINS, *content),
                     session=operation.session,
                     origin=self._origin,
                     token=None,
