@@ -29,6 +29,7 @@ from adsum.gossip.order import Departure, Rank, Standing
 from adsum.kv import KeyCause, KeyRead, KeyWrite
 from adsum.now import MILLISECOND, SECOND
 from adsum.servers.agent_questions import AgentRefusal
+from adsum.store_requests import StoreChange
 from adsum.testing.checkers import demand
 from adsum.testing.hosts import SimulatedHost
 
@@ -97,11 +98,14 @@ class KeyAgent:
     def is_up(self) -> bool:
         return self.host.is_up
 
-    def ask(self, asked: KeyWrite | KeyRead, token: Callable[[Any], None]) -> None:
-        if isinstance(asked, KeyWrite):
-            self._command(asking.ForwardWrite(asked, token))
-        else:
+    def ask(self, asked: KeyWrite | KeyRead | StoreChange, token: Callable[[Any], None]) -> None:
+        if isinstance(asked, KeyRead):
             self._command(asking.ForwardRead(asked, token))
+        else:
+            self._command(asking.ForwardWrite(asked, token))
+
+    def renew(self, session_id: str, token: Callable[[Any], None]) -> None:
+        self._command(asking.ForwardRenewal(session_id, token))
 
     def give_up(self, token: Hashable) -> None:
         self._command(asking.GiveUpForwarded(token))

@@ -166,7 +166,7 @@ class KeyWorld(BareServers):
         is_traced: bool = False,
     ) -> None:
         """`hold_ns`: of the agents, if not as long as it ships."""
-        self.written = Written()
+        self.written = Written(lambda: self.now_ns)
         self.operations: list[JudgedRequest] = []
         self.key_servers: dict[int, KeyServer] = {}  # by host
         super().__init__(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 from uuid import UUID
 
 import cbor2
@@ -151,19 +151,25 @@ class SessionsOnLog:
         return self.store.hash()
 
 
+class HasStore(Protocol):
+    @property
+    def store(self) -> StoreMachine: ...
+
+
 class KeepingServer:
     """What one life of a server does for sessions. It is a `LeadersDoor`."""
 
-    def __init__(self, world: SessionWorld, server: SimulatedServer) -> None:
+    def __init__(self, world: BareServers, server: SimulatedServer, sights: Sequence[SightOfNodes]) -> None:
         self.world = world
         self.server = server
         self.life = server.life
-        self.sight = world.sights[server.host.index]
         self.alarm_ns = -1
         self.was_proven = 0  # the term
-        machine = cast("SessionsOnLog", server.state_machine).store
+        self._sights = sights
+        machine = cast("HasStore", server.state_machine).store
+        sight = sights[server.host.index]
         self.keeping = SessionKeeping(
-            server.me.node, machine, self.sight, self, lambda: world.now_at(server.host), SETTINGS_HERE
+            server.me.node, machine, sight, self, lambda: world.now_at(server.host), SETTINGS_HERE
         )
 
     @property
@@ -196,7 +202,7 @@ class KeepingServer:
 
         def arrive() -> None:
             if other.takes_part:
-                sight = world.sights[other.host.index]
+                sight = self._sights[other.host.index]
                 seen = None if sight.is_isolated else sight.host((node_id, ""))
                 for delay_ns in world.network.delays_ns(other.host.index, self.server.host.index)[:1]:
                     world.call(world.now_ns + delay_ns, lambda: end(seen))
@@ -264,7 +270,7 @@ class SessionWorld(BareServers):
 
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         plays = super()._boot(host, identity, random)
-        self.servers[host.index] = KeepingServer(self, self.raft.on_host[host.index])
+        self.servers[host.index] = KeepingServer(self, self.raft.on_host[host.index], self.sights)
         return plays
 
     def _do(self, host: SimulatedHost, effects: Sequence[Any]) -> None:

@@ -6,6 +6,7 @@ answer the same. Revisions are indexes of the log here: nobody restores a backup
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from adsum.kv import KeyRecord
@@ -22,12 +23,15 @@ class Ran(NamedTuple):
 
 
 class Written:
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
         self.by_index: dict[int, Ran] = {}
+        self.first_ns: dict[int, int] = {}  # when the first server came to it
         self.newest = 0  # index: what came later, nobody can have been told
+        self._now_ns = now_ns
 
     def add(self, ran: Ran) -> None:
         index = ran.entry.index
         known = self.by_index.setdefault(index, ran)
+        self.first_ns.setdefault(index, self._now_ns())
         demand(known == ran, f"at {index} one server has {known}, and another {ran}")
         self.newest = max(self.newest, index)

@@ -1,0 +1,202 @@
+"""Sessions, locks, fences and transactions through client agents, while everything goes wrong that may: one
+seed is one run of three servers and three agents, one mix of faults, and one verdict.
+
+    python -m adsum.testing.lock_swarm --seeds 500
+
+runs seeds on every processor and prints which fault met which operation how often, and the trace of the
+first seed that fails. `--first` runs the same again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from adsum.kv import StoreOutcome
+from adsum.now import MILLISECOND, SECOND
+from adsum.testing.checkers import Violation, demand
+from adsum.testing.fault_table import Met, never_met, told_table
+from adsum.testing.key_clients import KeyParticipant
+from adsum.testing.key_nemesis import FAULTS as KEY_FAULTS
+from adsum.testing.key_nemesis import KeyNemesis
+from adsum.testing.key_world import SERVERS
+from adsum.testing.lock_holders import holders
+from adsum.testing.lock_requests import OPERATIONS
+from adsum.testing.lock_transactions import transactions
+from adsum.testing.lock_witness import judge_locks
+from adsum.testing.lock_world import LockWorld
+from adsum.testing.seed_range import seed_range, seeds_parser
+
+WORKLOADS: tuple[Callable[[LockWorld, Random], Sequence[KeyParticipant]], ...] = (holders, transactions)
+CALM_S = 2  # until there is a leader
+FAULTS_S = 60
+RECOVERY_S = 60
+OPERATIONS_MIN = 200  # answered
+FAILED_NS = (3 * SECOND, 14 * SECOND)  # so long is a node failed
+WRONG_NS = (300 * MILLISECOND, 12 * SECOND)  # so long a server takes it for failed that is well
+
+FAULTS = (*KEY_FAULTS, "node_failed", "called_failed")
+
+
+class LockNemesis(KeyNemesis):
+    """And the nodes to which sessions belong."""
+
+    def __init__(self, world: LockWorld, random: Random) -> None:
+        super().__init__(world, random)
+        self._nodes = world
+
+    def node_failed(self) -> int | None:
+        node_id = self._agent().node_id
+        self._nodes.call_failed(node_id, is_failed=True)
+        duration_ns = self._random.choice(FAILED_NS)
+        self._cluster.at(duration_ns, lambda: self._nodes.call_failed(node_id, is_failed=False))
+        return duration_ns
+
+    def called_failed(self) -> int | None:
+        """By one server, wrongly."""
+        index = self._random.randrange(SERVERS)
+        self._nodes.call_wrongly_failed(index, self._agent().node_id)
+        duration_ns = self._random.choice(WRONG_NS)
+        self._cluster.at(duration_ns, lambda: self._nodes.call_wrongly_failed(index, None))
+        return duration_ns
+
+
+@dataclass(frozen=True, slots=True)
+class LockSwarmOutcome:
+    seed: int
+    kinds: tuple[str, ...]
+    digest: int
+    simulated_s: int
+    answered: int
+    grants: int
+    fenced: int
+    ends: int
+    conflicts: int
+    met: Met
+    failure: str = ""
+    trace: str = ""
+
+
+class LockSwarmRun:
+    def __init__(
+        self, seed: int, *, kinds: Sequence[str] = (), faults_s: int = FAULTS_S, is_traced: bool = False
+    ) -> None:
+        """Without `kinds` the seed chooses them, too."""
+        random = Random(f"locks {seed}")
+        self.seed = seed
+        self.world = LockWorld(seed=random.getrandbits(64), is_traced=is_traced)
+        self.kinds = tuple(kinds) or tuple(random.sample(FAULTS, random.randint(3, 8)))
+        self.nemesis = LockNemesis(self.world, Random(random.getrandbits(64)))
+        self.participants: list[KeyParticipant] = []
+        self.seen: Counter[str] = Counter()
+        self._faults_s = faults_s
+        self._random = random
+
+    def through(self) -> None:
+        """Raises `Violation`."""
+        world = self.world
+        world.run_for(CALM_S * SECOND)
+        for workload in WORKLOADS:
+            self.participants += workload(world, Random(self._random.getrandbits(64)))
+        self.nemesis.begin(list(self.kinds))
+        world.run_for(self._faults_s * SECOND)
+        self.nemesis.end()
+        is_enough = world.run_until_so(self._is_enough, within_ns=RECOVERY_S * SECOND)
+        demand(is_enough, f"{self.answered} requests were answered, {RECOVERY_S} s after the faults ended")
+        for participant in self.participants:
+            participant.stop()
+        has_settled = world.run_until_so(self._has_settled, within_ns=RECOVERY_S * SECOND)
+        waiting = [type(each).__name__ for each in self.participants if not each.is_settled]
+        demand(has_settled, f"{RECOVERY_S} s after the faults ended, these wait: {waiting}")
+        story = judge_locks(world.requests, world.written)
+        self.seen["grants"] = sum(map(len, story.grants.values()))
+        self.seen["ends"] = len(story.ends)
+        for (_command, outcome), count in story.outcomes.items():
+            self.seen[outcome.name] += count
+
+    @property
+    def answered(self) -> int:
+        return sum(each.answer is not None for each in self.world.requests)
+
+    def _is_enough(self) -> bool:
+        return self.nemesis.has_mended() and self.answered >= OPERATIONS_MIN
+
+    def _has_settled(self) -> bool:
+        return all(participant.is_settled for participant in self.participants)
+
+    def outcome(self, failure: str = "") -> LockSwarmOutcome:
+        raft, seen = self.world.raft, self.seen
+        return LockSwarmOutcome(
+            seed=self.seed,
+            kinds=self.kinds,
+            digest=raft.told_digest ^ self.world.digest,
+            simulated_s=self.world.now_ns // SECOND,
+            answered=self.answered,
+            grants=seen["grants"],
+            fenced=seen[StoreOutcome.FENCED.name],
+            ends=seen["ends"],
+            conflicts=seen[StoreOutcome.CONFLICT.name],
+            met=raft.table.met,
+            failure=failure,
+            trace="\n".join(raft.trace),
+        )
+
+
+def run(
+    seed: int, *, kinds: Sequence[str] = (), faults_s: int = FAULTS_S, is_traced: bool = False
+) -> LockSwarmOutcome:
+    """Whatever is raised is a finding."""
+    one = LockSwarmRun(seed, kinds=kinds, faults_s=faults_s, is_traced=is_traced)
+    try:
+        one.through()
+    except Violation as found:
+        return one.outcome(str(found))
+    except Exception as found:  # the outcome says which
+        return one.outcome(f"{type(found).__name__}: {found}")
+    return one.outcome()
+
+
+def outcomes(seeds: range, *, jobs: int) -> Iterator[LockSwarmOutcome]:
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(run, seeds, chunksize=2)
+
+
+def main() -> int:
+    asked = seeds_parser("Run clusters that keep locks for clients, a seed each.", seeds=500).parse_args()
+    began_s = time.monotonic()
+    met, total = Met(), Counter[str]()
+    failed: list[LockSwarmOutcome] = []
+    for outcome in outcomes(seed_range(asked), jobs=asked.jobs):
+        met.update(outcome.met)
+        total.update(
+            seeds=1,
+            answers=outcome.answered,
+            grants=outcome.grants,
+            fenced=outcome.fenced,
+            ends=outcome.ends,
+            conflicts=outcome.conflicts,
+        )
+        if outcome.failure:
+            failed.append(outcome)
+            sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
+            sys.stdout.flush()
+    if failed:
+        worst = min(failed, key=lambda outcome: outcome.seed)
+        sys.stdout.write(run(worst.seed, is_traced=True).trace + "\n")
+    sys.stdout.write(told_table(met, FAULTS, OPERATIONS) + "\n")
+    missing = never_met(met, FAULTS, OPERATIONS)
+    sys.stdout.write(f"Never met: {', '.join(missing)}.\n" if missing else "Each fault met each operation.\n")
+    rate = total["seeds"] / (time.monotonic() - began_s)
+    told = ", ".join(f"{count} {what}" for what, count in total.items())
+    first = f", first {min(each.seed for each in failed)}" if failed else ""
+    sys.stdout.write(f"{told}, {rate:.2f} seeds/s: {len(failed)} failed{first}.\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
