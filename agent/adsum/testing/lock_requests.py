@@ -1,5 +1,5 @@
-"""One thing that a client of sessions, locks and transactions asked, and all that it was told, for judges; and
-the call that asks it of an agent.
+"""One thing that a client of sessions, locks and transactions asked, and all that it was told, for judges;
+and the call that asks it of an agent.
 
 It is over when it is answered, when the client hangs up, and when the agent's process ends.
 """
