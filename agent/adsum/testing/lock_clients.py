@@ -79,7 +79,7 @@ class LockClient:
             ttl_ms=random.choice(TTLS_MS),
             lock_delay_ns=random.choice(DELAYS_MS) * MILLISECOND,
             behavior=SessionBehavior.DELETE if random.random() < 0.15 else SessionBehavior.RELEASE,
-            node_checks=(SERF_HEALTH,) if random.random() < 0.3 and not self.has_stopped else (),
+            node_checks=(SERF_HEALTH,) if random.random() < 0.5 and not self.has_stopped else (),
         )
 
         def created(request: LockRequest) -> None:

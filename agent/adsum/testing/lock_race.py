@@ -84,7 +84,7 @@ class LockRace:
         for each in self.rounds:
             grants = story.grants[each.key]
             demand(len(grants) == 2, f"{each.key!r} was granted to {grants}")
-            index, entry, _is_expired = story.ends[each.holder.id]
+            index, entry, _cause = story.ends[each.holder.id]
             granted = world.written.by_index[grants[1][2]].entry
             delay_ms = each.holder.lock_delay_ns // MILLISECOND
             waited_ms = granted.time_ms - entry.time_ms

@@ -19,16 +19,18 @@ from random import Random
 
 from adsum.kv import StoreOutcome
 from adsum.now import MILLISECOND, SECOND
+from adsum.session import EndCause, SessionCreate
 from adsum.testing.checkers import Violation, demand
 from adsum.testing.fault_table import Met, never_met, told_table
 from adsum.testing.key_clients import KeyParticipant
 from adsum.testing.key_nemesis import FAULTS as KEY_FAULTS
 from adsum.testing.key_nemesis import KeyNemesis
-from adsum.testing.key_world import SERVERS
+from adsum.testing.key_swarm import BRIEF_HOLD_NS, BRIEF_ONE_IN, FORGETFUL_BYTES, FORGETFUL_ONE_IN
+from adsum.testing.key_world import RESULTS_BYTES_MAX, SERVERS
 from adsum.testing.lock_holders import holders
 from adsum.testing.lock_requests import OPERATIONS
 from adsum.testing.lock_transactions import transactions
-from adsum.testing.lock_witness import judge_locks
+from adsum.testing.lock_witness import LockStory, judge_locks
 from adsum.testing.lock_world import LockWorld
 from adsum.testing.seed_range import seed_range, seeds_parser
 
@@ -37,7 +39,8 @@ CALM_S = 2  # until there is a leader
 FAULTS_S = 60
 RECOVERY_S = 60
 OPERATIONS_MIN = 200  # answered
-FAILED_NS = (3 * SECOND, 14 * SECOND)  # so long is a node failed
+FAILED_NS = (3 * SECOND, 18 * SECOND)  # so long is a node failed
+FAILED_LATELY_NS = 30 * SECOND  # before a session ends by it: what is heard and proposed comes late
 WRONG_NS = (300 * MILLISECOND, 12 * SECOND)  # so long a server takes it for failed that is well
 
 FAULTS = (*KEY_FAULTS, "node_failed", "called_failed")
@@ -51,14 +54,14 @@ class LockNemesis(KeyNemesis):
         self._nodes = world
 
     def node_failed(self) -> int | None:
-        node_id = self._agent().node_id
-        self._nodes.call_failed(node_id, is_failed=True)
         duration_ns = self._random.choice(FAILED_NS)
-        self._cluster.at(duration_ns, lambda: self._nodes.call_failed(node_id, is_failed=False))
+        self._nodes.fail(self._agent().node_id, duration_ns)
         return duration_ns
 
     def called_failed(self) -> int | None:
-        """By one server, wrongly."""
+        """By one server, wrongly; never by two at once, for two are believed."""
+        if any(sight.called_failed for sight in self._nodes.sights):
+            return None
         index = self._random.randrange(SERVERS)
         self._nodes.call_wrongly_failed(index, self._agent().node_id)
         duration_ns = self._random.choice(WRONG_NS)
@@ -76,6 +79,7 @@ class LockSwarmOutcome:
     grants: int
     fenced: int
     ends: int
+    ends_by_node: int
     conflicts: int
     met: Met
     failure: str = ""
@@ -89,7 +93,13 @@ class LockSwarmRun:
         """Without `kinds` the seed chooses them, too."""
         random = Random(f"locks {seed}")
         self.seed = seed
-        self.world = LockWorld(seed=random.getrandbits(64), is_traced=is_traced)
+        is_forgetful = seed % FORGETFUL_ONE_IN == 2
+        self.world = LockWorld(
+            seed=random.getrandbits(64),
+            results_bytes_max=FORGETFUL_BYTES if is_forgetful else RESULTS_BYTES_MAX,
+            hold_ns=BRIEF_HOLD_NS if seed % BRIEF_ONE_IN == 1 else None,
+            is_traced=is_traced,
+        )
         self.kinds = tuple(kinds) or tuple(random.sample(FAULTS, random.randint(3, 8)))
         self.nemesis = LockNemesis(self.world, Random(random.getrandbits(64)))
         self.participants: list[KeyParticipant] = []
@@ -114,10 +124,26 @@ class LockSwarmRun:
         waiting = [type(each).__name__ for each in self.participants if not each.is_settled]
         demand(has_settled, f"{RECOVERY_S} s after the faults ended, these wait: {waiting}")
         story = judge_locks(world.requests, world.written)
+        self._judge_failures(story)
         self.seen["grants"] = sum(map(len, story.grants.values()))
         self.seen["ends"] = len(story.ends)
         for (_command, outcome), count in story.outcomes.items():
             self.seen[outcome.name] += count
+
+    def _judge_failures(self, story: LockStory) -> None:
+        """No session ended by a node that had not failed lately."""
+        created = {
+            each.asked.session.id: each.asked.session
+            for each in self.world.requests
+            if isinstance(each.asked, SessionCreate)
+        }
+        for id_, end in story.ends.items():
+            if end.cause is EndCause.NODE_FAILED:
+                end_ns, node_id = self.world.written.first_ns[end.at], created[id_].node_id
+                over_ns = [each for failed, each in self.world.failures if failed == node_id]
+                is_so = any(end_ns - FAILED_LATELY_NS <= each <= end_ns + FAILED_NS[-1] for each in over_ns)
+                demand(is_so, f"{id_} ended at {end.at} by its node, which had not failed")
+        self.seen["ends by node"] = sum(end.cause is EndCause.NODE_FAILED for end in story.ends.values())
 
     @property
     def answered(self) -> int:
@@ -140,6 +166,7 @@ class LockSwarmRun:
             grants=seen["grants"],
             fenced=seen[StoreOutcome.FENCED.name],
             ends=seen["ends"],
+            ends_by_node=seen["ends by node"],
             conflicts=seen[StoreOutcome.CONFLICT.name],
             met=raft.table.met,
             failure=failure,
@@ -179,6 +206,7 @@ def main() -> int:
             grants=outcome.grants,
             fenced=outcome.fenced,
             ends=outcome.ends,
+            ends_by_node=outcome.ends_by_node,
             conflicts=outcome.conflicts,
         )
         if outcome.failure:
@@ -192,7 +220,7 @@ def main() -> int:
     missing = never_met(met, FAULTS, OPERATIONS)
     sys.stdout.write(f"Never met: {', '.join(missing)}.\n" if missing else "Each fault met each operation.\n")
     rate = total["seeds"] / (time.monotonic() - began_s)
-    told = ", ".join(f"{count} {what}" for what, count in total.items())
+    told = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in total.items())
     first = f", first {min(each.seed for each in failed)}" if failed else ""
     sys.stdout.write(f"{told}, {rate:.2f} seeds/s: {len(failed)} failed{first}.\n")
     return 1 if failed else 0

@@ -15,20 +15,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from adsum.kv import KeyVerb, KeyWrite, StoreAnswer, StoreOutcome, decode_answer
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.types import Entry
-from adsum.session import SessionCreate, SessionDestroy
+from adsum.session import EndCause, SessionCreate, SessionDestroy
 from adsum.store.commands import (
     Acquire,
     CreateSession,
     Delete,
     EndSessions,
-    ExpireSessions,
     Put,
     Release,
     RunTransaction,
@@ -49,13 +48,19 @@ RUN = (
 DRIFT = 0.88  # of a server's clock against the world's, at most
 
 
+class SessionEnd(NamedTuple):
+    at: int  # index
+    entry: Entry
+    cause: EndCause
+
+
 @dataclass(slots=True)
 class LockStory:
     """What was done, in the order of the log."""
 
     entries: dict[Hashable, dict[int, None]] = field(default_factory=lambda: defaultdict(dict))
     grants: dict[bytes, list[tuple[int, str, int]]] = field(default_factory=lambda: defaultdict(list))
-    ends: dict[str, tuple[int, Entry, bool]] = field(default_factory=dict)  # of sessions; whether by TTL
+    ends: dict[str, SessionEnd] = field(default_factory=dict)
     outcomes: dict[tuple[str, StoreOutcome], int] = field(default_factory=lambda: defaultdict(int))
 
 
@@ -96,7 +101,8 @@ def _replayed(written: Written) -> LockStory:
         if ran.entry.dedup is not None:
             story.entries[_told(command)][index] = None
         for session in expected.ended:
-            story.ends[session] = index, ran.entry, isinstance(command, ExpireSessions)
+            cause = command.cause if isinstance(command, EndSessions) else EndCause.EXPIRED
+            story.ends[session] = SessionEnd(index, ran.entry, cause)
     return story
 
 
@@ -239,12 +245,12 @@ def _judge_expiries(requests: Sequence[LockRequest], written: Written, story: Lo
             renewed[request.asked.id].append(request)
         elif isinstance(request.asked, SessionCreate):
             created[request.asked.session.id] = request.asked
-    for id_, (index, _entry, is_expired) in story.ends.items():
+    for id_, (index, _entry, cause) in story.ends.items():
         end_ns = written.first_ns[index]
         acknowledged = [each for each in renewed[id_] if each.is_renewed]
         for each in acknowledged:
             demand(each.invoked_ns < end_ns, f"{each}: it had ended at {index}")
-        if is_expired and acknowledged:
+        if cause is EndCause.EXPIRED and acknowledged:
             lived_ns = end_ns - max(each.invoked_ns for each in acknowledged)
             ttl_ns = created[id_].session.ttl_ms * MILLISECOND
             demand(lived_ns >= 2 * ttl_ns * DRIFT, f"{id_} expired {lived_ns / SECOND} s after a renewal")

@@ -20,7 +20,7 @@ from adsum.servers.renewals import AllRenewed
 from adsum.sessions.sees import CheckSeen, HostVerdict
 from adsum.store_requests import RenewAnswered
 from adsum.testing.hosts import Plays, SimulatedHost
-from adsum.testing.key_world import SERVERS, KeyWorld
+from adsum.testing.key_world import RESULTS_BYTES_MAX, SERVERS, KeyWorld
 from adsum.testing.lock_requests import LockRequest
 from adsum.testing.session_world import LAGS_NS, KeepingServer, NodeStanding, SightOfNodes
 
@@ -52,11 +52,20 @@ class LeadersRenewals:
 
 
 class LockWorld(KeyWorld):
-    def __init__(self, *, seed: int, is_traced: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        results_bytes_max: int = RESULTS_BYTES_MAX,
+        hold_ns: int | None = None,
+        is_traced: bool = False,
+    ) -> None:
+        """As a world of keys."""
         self.requests: list[LockRequest] = []
+        self.failures: list[tuple[bytes, int]] = []  # of nodes, and when they truly were over
         self.keepers: dict[int, KeepingServer] = {}  # by host
         self.sights = [SightOfNodes() for _ in range(SERVERS)]
-        super().__init__(seed=seed, is_traced=is_traced)
+        super().__init__(seed=seed, results_bytes_max=results_bytes_max, hold_ns=hold_ns, is_traced=is_traced)
         for agent in self.agents:
             for sight in self.sights:
                 sight.heard[agent.node_id] = PRESENT
@@ -80,10 +89,15 @@ class LockWorld(KeyWorld):
         if host.is_up:
             keeping.applied()
 
-    def call_failed(self, node_id: bytes, *, is_failed: bool) -> None:
-        """By all servers, each after a lag of its own."""
+    def fail(self, node_id: bytes, duration_ns: int) -> None:
+        """It truly has, for so long."""
+        self.failures.append((node_id, self.now_ns + duration_ns))
+        self._tell_all(node_id, HostVerdict.FAILED)
+        self.call(self.now_ns + duration_ns, lambda: self._tell_all(node_id, HostVerdict.PRESENT))
+
+    def _tell_all(self, node_id: bytes, verdict: HostVerdict) -> None:
+        """Each server after a lag of its own."""
         for index, sight in enumerate(self.sights):
-            verdict = HostVerdict.FAILED if is_failed else HostVerdict.PRESENT
             lag_ns = self.random.choice(LAGS_NS[:3])
             self.call(self.now_ns + lag_ns, partial(self._heard, index, sight, node_id, verdict))
 
