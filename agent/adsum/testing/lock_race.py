@@ -47,7 +47,6 @@ HOUR_MS = 3_600_000
 class RaceRound:
     key: bytes
     holder: Session
-    is_destroyed: bool
     ended_ns: int = 0  # when its holder asked for the end, or renewed no more
     winners: list[LockRequest] = field(default_factory=list)
 
@@ -103,7 +102,7 @@ class LockRace:
             ttl_ms=0 if is_destroyed else TTL_MS,
             lock_delay_ns=self.random.choice(DELAYS_MS) * MILLISECOND,
         )
-        race = RaceRound(b"race/%d" % number, holder, is_destroyed)
+        race = RaceRound(b"race/%d" % number, holder)
         self.rounds.append(race)
         client = 1_000 + number
         acquire = KeyWrite(KeyVerb.ACQUIRE, race.key, b"holder", session=holder.id)

@@ -16,14 +16,17 @@ from adsum.consensus.effects import Turned
 from adsum.consensus.errors import NoLeader, Unavailable
 from adsum.gossip.settings import MemberIdentity
 from adsum.kv import KeyCause, KeyRefusal
+from adsum.now import SECOND
 from adsum.servers.renewals import AllRenewed
 from adsum.sessions.sees import CheckSeen, HostVerdict
+from adsum.sessions.settings import KeeperSettings
 from adsum.store_requests import RenewAnswered
 from adsum.testing.hosts import Plays, SimulatedHost
 from adsum.testing.key_world import RESULTS_BYTES_MAX, SERVERS, KeyWorld
 from adsum.testing.lock_requests import LockRequest
 from adsum.testing.session_world import LAGS_NS, KeepingServer, NodeStanding, SightOfNodes
 
+KEEPING = KeeperSettings(node_grace_ns=2 * SECOND, long_ttl_ms=5_000)  # sessions live for seconds here
 PRESENT = NodeStanding(HostVerdict.PRESENT, 1, 1, CheckSeen.FINE)
 
 
@@ -73,7 +76,7 @@ class LockWorld(KeyWorld):
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         plays = super()._boot(host, identity, random)
         if host.index < SERVERS:
-            keeper = KeepingServer(self, self.raft.on_host[host.index], self.sights)
+            keeper = KeepingServer(self, self.raft.on_host[host.index], self.sights, KEEPING)
             self.keepers[host.index] = keeper
             self.key_servers[host.index].keys.renewals = LeadersRenewals(keeper)
         return plays

@@ -159,7 +159,13 @@ class HasStore(Protocol):
 class KeepingServer:
     """What one life of a server does for sessions. It is a `LeadersDoor`."""
 
-    def __init__(self, world: BareServers, server: SimulatedServer, sights: Sequence[SightOfNodes]) -> None:
+    def __init__(
+        self,
+        world: BareServers,
+        server: SimulatedServer,
+        sights: Sequence[SightOfNodes],
+        settings: KeeperSettings = SETTINGS_HERE,
+    ) -> None:
         self.world = world
         self.server = server
         self.life = server.life
@@ -169,7 +175,7 @@ class KeepingServer:
         machine = cast("HasStore", server.state_machine).store
         sight = sights[server.host.index]
         self.keeping = SessionKeeping(
-            server.me.node, machine, sight, self, lambda: world.now_at(server.host), SETTINGS_HERE
+            server.me.node, machine, sight, self, lambda: world.now_at(server.host), settings
         )
 
     @property
