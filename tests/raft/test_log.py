@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from adsum.raft.log import Log
 from adsum.raft.types import (
     ENTRY_OVERHEAD_BYTES,
+    NEWEST_APPLY_LEVEL,
     Configuration,
     Entry,
     RevisionOffset,
@@ -102,9 +103,9 @@ def test_a_leader_leaves_no_gap() -> None:
 
 def test_cluster_time_does_not_run_backwards() -> None:
     log = log_of()
-    log.append(entry(2, 1, time_ms=10))
+    log.append(entry(2, 1, time_ms=10, level=NEWEST_APPLY_LEVEL))
     with pytest.raises(AssertionError, match="cluster time"):
-        log.append(entry(3, 1, time_ms=9))
+        log.append(entry(3, 1, time_ms=9, level=NEWEST_APPLY_LEVEL))
 
 
 def test_what_a_leader_sends_replaces_only_what_contradicts_it() -> None:

@@ -74,7 +74,7 @@ def deleted_trees_leave_no_trace(patch: pytest.MonkeyPatch) -> None:
 
 def indexes_of_what_is_absent_may_fall(patch: pytest.MonkeyPatch) -> None:
     """Poor pollers begin anew."""
-    patch.setattr(Keyspace, "_at_least_floor", lambda _self, changed, _since: changed)
+    patch.setattr(Keyspace, "_beyond_floor", lambda _self, changed, _since: changed)
 
 
 def prefixes_wake_nobody(patch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def _change_name(patch: pytest.MonkeyPatch, change: Callable[[DedupKey], DedupKe
     def under_another_name(write: KeyWrite, key: DedupKey, wall_ms: int, seen: int) -> ForwardedWrite:
         return ForwardedWrite(write, change(key), wall_ms, seen)
 
-    patch.setattr("adsum.agent.forwarding.ForwardedWrite", under_another_name)
+    patch.setattr("adsum.agent.agent_request.ForwardedWrite", under_another_name)
 
 
 def retries_know_what_is_known_by_now(patch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def retries_know_what_is_known_by_now(patch: pytest.MonkeyPatch) -> None:
     def seen_now(write: KeyWrite, key: DedupKey, wall_ms: int, _seen: int) -> ForwardedWrite:
         return ForwardedWrite(write, key, wall_ms, 1 << 40)
 
-    patch.setattr("adsum.agent.forwarding.ForwardedWrite", seen_now)
+    patch.setattr("adsum.agent.agent_request.ForwardedWrite", seen_now)
 
 
 def what_may_have_been_done_is_refused(patch: pytest.MonkeyPatch) -> None:
