@@ -32,6 +32,8 @@ soak: environment
 	@$(BIN)/python -m adsum.testing.founding_swarm --seeds $${SEEDS:-2000}
 	@$(BIN)/python -m adsum.testing.key_swarm --seeds $$(( $${SEEDS:-2000} / 4 ))
 	@$(BIN)/python -m adsum.testing.session_swarm --seeds $$(( $${SEEDS:-2000} / 2 ))
+	@$(BIN)/python -m adsum.testing.lock_swarm --seeds $$(( $${SEEDS:-2000} / 8 ))
+	@$(BIN)/python -m adsum.testing.lock_race --rounds $${SEEDS:-2000}
 	@$(BIN)/python -m adsum.testing.host_accidents --seeds $$(( $${SEEDS:-2000} / 16 )) && echo "No seed failed."
 
 fuzz: environment

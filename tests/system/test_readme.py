@@ -8,6 +8,7 @@ repeated until the output is right.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -54,9 +55,17 @@ class Shell:
 
 
 @pytest.fixture
-def shell() -> Iterator[Shell]:
+def shell(root: Path, agent: Agent) -> Iterator[Shell]:
+    """Where the page is read, and with an agent that is not at the usual port."""
+    environment = os.environ | {"CONSUL_HTTP_ADDR": f"127.0.0.1:{agent.ports.http}"}
     with subprocess.Popen(
-        ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["bash"],
+        cwd=root,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         try:
             yield Shell(process)
