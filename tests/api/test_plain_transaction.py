@@ -13,7 +13,7 @@ def read(body: bytes) -> tuple[tuple[KeyOperation, ...], bool] | None:
 
 
 def test_operations_on_keys_are_read_with_all_their_fields() -> None:
-    body = b"""[{"KV": {"Verb": "set", "Key": "a/\\u00e4", "Value": "YWJjZA==", 
+    body = b"""[{"KV": {"Verb": "set", "Key": "a/\\u00e4", "Value": "YWJjZA==",
         "Flags": 18446744073709551615}},
         {"KV": {"Verb": "lock", "Key": "b", "Index": 7, "Session": "s"}}]"""
     put = KeyOperation(KeyOperationVerb.SET, "a/ä".encode(), b"abcd", 2**64 - 1)
