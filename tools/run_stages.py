@@ -26,6 +26,7 @@ BIN = ROOT / ".venv" / "bin"
 LEFT_TO_SYSTEM = [
     "tests/system/test_absence.py",
     "tests/system/test_abuse.py",
+    "tests/system/test_catalog_cluster.py",
     "tests/system/test_client_keys.py",
     "tests/system/test_clocks.py",
     "tests/system/test_cluster_forms.py",
