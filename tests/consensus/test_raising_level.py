@@ -56,7 +56,7 @@ def test_it_waits_quietly_for_who_has_not_said_that_it_knows_it() -> None:
     bench = leading(B, C)
     hear(bench, B, 3)
     for _ in range(10):
-        hear(bench, C, 2)  # a version of before
+        hear(bench, C, 2)  # an older version
         bench.pass_ms(50)
     assert (levels(bench), bench.core.level.in_force) == ([], 2)
     assert bench.core.level.waits_for() == [C]

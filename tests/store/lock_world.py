@@ -211,7 +211,7 @@ class LockWorld:
         ((id_, renewals),) = expiry.sessions
         answer = self._run(expiry)
         if expiry.term != self.term:
-            assert answer.outcome is StoreOutcome.REFUSED, "by a leader of before"
+            assert answer.outcome is StoreOutcome.REFUSED, "by an earlier leader"
         elif self.model.renewals.get(id_) == renewals:
             self.model.end(id_, self.now_ms)
 

@@ -309,7 +309,7 @@ def _lock_delay_ns(raw: object) -> int:
 
 
 def _ttl_ns(ttl: str, ttl_ns_min: int) -> int:
-    """Nought if it does not expire."""
+    """0 if it does not expire."""
     if not ttl:
         return 0
     try:

@@ -159,7 +159,7 @@ def _place(operation: JudgedRequest, found: KeysFound, timeline: KeyTimeline, hi
         is_there = later < len(changes) and changes[later] <= operation.newest
         demand(is_there, f"{operation} was told what was not so any more after {earliest}")
         position = changes[later]
-    # Whoever waits on with this index is told of everything that comes behind it.
+    # Whoever waits with this index is answered when anything later changes.
     changed = bisect_right(changes, position)
     is_covered = changed == 0 or changes[changed - 1] <= found.index
     demand(is_covered, f"{operation} has an index before its own content, of {changes[:changed][-1:]}")
