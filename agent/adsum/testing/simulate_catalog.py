@@ -3,8 +3,7 @@ are equal again, what it costs each agent, and what partitions and lost racks do
 
     python -m adsum.testing.simulate_catalog -nodes 1000 -scenario flips -minutes 1 -seed 1
 
-Staleness is the time from the moment a check has flipped at its owner until a copy elsewhere shows it, one
-figure for each flip and each other agent. Whoever never shows it counts with all the time there was.
+Staleness is the time from the moment a check has flipped at its owner until a copy elsewhere shows it.
 
 The hour of a partition is not run through: while the sides are apart, everything that an hour of flips
 changes is changed and given to everybody on its own side at once. That it heals is run through."""
@@ -15,12 +14,11 @@ import argparse
 import enum
 import resource
 import time
-from array import array
 from dataclasses import dataclass
 from random import Random
 
-from adsum.catalog.replication.effects import OwnerChanged
 from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.testing.catalog_flips import CatalogFlips
 from adsum.testing.catalog_world import CatalogWorld
 from adsum.testing.network import Conditions
 from adsum.testing.world import uncollected
@@ -32,7 +30,6 @@ PART_NS = 90 * SECOND  # until everybody has given up the other side
 RACK_SHARE = 25  # one host in so many
 RACK_NS = 90 * SECOND
 JOINS = 5
-AGAIN_NS = 1_100 * MILLISECOND
 
 
 class CatalogScenario(enum.Enum):
@@ -78,14 +75,6 @@ def simulate(plan: CatalogPlan, *, are_states_shared: bool = True) -> CatalogFig
     return CatalogSimulation(plan, are_states_shared=are_states_shared).run()
 
 
-@dataclass(slots=True, eq=False)
-class Flip:
-    began_ns: int
-    number: int
-    version: int
-    waiting: int  # a bit for each agent that does not show it yet
-
-
 class CatalogSimulation:
     def __init__(self, plan: CatalogPlan, *, are_states_shared: bool = True) -> None:
         self.plan = plan
@@ -97,12 +86,8 @@ class CatalogSimulation:
             conditions=Conditions(loss=plan.loss),
             are_states_shared=are_states_shared,
         )
-        self.staleness_ms = array("I")
-        self.flips = 0
+        self.flips = CatalogFlips(self.world, self.random)
         self.began_s = (0.0, 0.0)  # of our own time and of the processor's, when the cluster stood
-        self._pending: dict[bytes, list[Flip]] = {}  # by owner
-        self._failing: dict[tuple[int, int], bool] = {}
-        self._flipped_ns: dict[tuple[int, int], int] = {}
         self._equal_s: float | None = None
         self._sent = (0, 0)
         self._measured_ns = 0
@@ -113,7 +98,6 @@ class CatalogSimulation:
         with uncollected():
             world.form_whole()
             self.began_s = (time.monotonic(), time.process_time())
-            world.copy_watchers.append(self._see)
             world.run_for(WARM_NS)
             self._begin_to_measure()
             {
@@ -130,29 +114,10 @@ class CatalogSimulation:
         world, pause_ns = self.world, SECOND // self.plan.flips_per_s
         end_ns = world.now_ns + self.plan.duration_ns
         while world.now_ns < end_ns:
-            self._flip_any()
+            self.flips.flip_any()
             world.run_for(pause_ns)
         self._end_measuring()
         self._until_equal(world.now_ns - pause_ns)
-
-    def _flip_any(self) -> None:
-        world = self.world
-        index, service = self._any_check()
-        is_failing = not self._failing.get((index, service), False)
-        number, version = world.flip(index, service, is_failing=is_failing)
-        self._failing[index, service] = is_failing
-        self._flipped_ns[index, service] = world.now_ns
-        self.flips += 1
-        everybody_else = ((1 << self.plan.nodes) - 1) & ~(1 << index)
-        flip = Flip(world.now_ns, number, version, everybody_else)
-        self._pending.setdefault(world.shorts[index], []).append(flip)
-
-    def _any_check(self) -> tuple[int, int]:
-        """Not the same one twice within a second, for that would be told late on purpose."""
-        while True:
-            check = (self.random.randrange(self.plan.nodes), self.random.randrange(self.plan.services))
-            if self.world.now_ns - self._flipped_ns.get(check, -AGAIN_NS) >= AGAIN_NS:
-                return check
 
     def _part(self) -> None:
         world, nodes = self.world, self.plan.nodes
@@ -201,18 +166,6 @@ class CatalogSimulation:
 
     # What is seen.
 
-    def _see(self, time_ns: int, observer: int, change: OwnerChanged) -> None:
-        pending, after = self._pending.get(change.owner), change.after
-        if not pending or after is None:
-            return
-        bit = 1 << observer
-        for flip in pending:
-            if flip.waiting & bit and after.items[flip.number].version >= flip.version:
-                flip.waiting &= ~bit
-                self.staleness_ms.append((time_ns - flip.began_ns) // MILLISECOND)
-        if not pending[0].waiting:
-            del pending[0]
-
     def _sums(self) -> tuple[int, int]:
         gossip = sum(sum(host.core.tally.bytes_out) for host in self.world.hosts)
         return gossip, sum(self.world.call_bytes)
@@ -232,23 +185,21 @@ class CatalogSimulation:
 
     def _figures(self) -> CatalogFigures:
         world, plan = self.world, self.plan
-        unseen = [flip for flips in self._pending.values() for flip in flips]
-        for flip in unseen:
-            for _ in range(flip.waiting.bit_count()):
-                self.staleness_ms.append((world.now_ns - flip.began_ns) // MILLISECOND)
-        ordered = sorted(self.staleness_ms) or [0]
+        flips = self.flips
+        flips.end()
+        p50_s, p99_s, max_s = flips.staleness_s(0.5, 0.99, 1)
         seconds = self._measured_ns / SECOND * plan.nodes
         tallies = [world.replica(index).tally for index in range(plan.nodes)]
         written, changes, carried = self._before
         return CatalogFigures(
             plan=plan,
-            flips=self.flips,
-            p50_s=ordered[len(ordered) // 2] / 1_000,
-            p99_s=ordered[int(len(ordered) * 0.99)] / 1_000,
-            max_s=ordered[-1] / 1_000,
-            unseen=sum(flip.waiting.bit_count() for flip in unseen),
+            flips=flips.count,
+            p50_s=p50_s,
+            p99_s=p99_s,
+            max_s=max_s,
+            unseen=flips.unseen,
             equal_after_s=self._equal_s,
-            writes=self._written() - written - self.flips,
+            writes=self._written() - written - flips.count,
             changes=world.changes - changes,
             carried=world.carried - carried,
             gossip_bytes_per_s=self._sent[0] / seconds,
@@ -267,7 +218,7 @@ def told(figures: CatalogFigures) -> list[str]:
     cluster = f"{plan.nodes} agents × {plan.services} services, {plan.loss:.0%} loss"
     lines = [f"{cluster}, {plan.scenario.value}, seed {plan.seed}"]
     if figures.flips:
-        ages = f"p50 {figures.p50_s:.2f} s, p99 {figures.p99_s:.2f} s, at most {figures.max_s:.2f} s"
+        ages = f"p50 {figures.p50_s:.3f} s, p99 {figures.p99_s:.3f} s, at most {figures.max_s:.3f} s"
         lines.append(f"{figures.flips} flips shown by copies after {ages}; never: {figures.unseen}")
     lines.append(f"all copies equal after {after:.1f} s" if after is not None else "copies still differ")
     changes = f"copies changed {figures.changes} times; {figures.carried} payloads given to gossip"
