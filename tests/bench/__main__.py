@@ -2,11 +2,13 @@
 
     python -m tests.bench [WORD …]    only the measurements whose name contains one of the words:
                                       side start checks flipping watchers cluster keys sessions crowd floods
+                                      freshness
     python -m tests.bench --self      Consul against itself: how near 1 the ratios are says how far to trust
+    python -m tests.bench --build FOLDER    another checkout of ours in the place of this one
 
-`cluster`, `keys`, `sessions` and `crowd` are about clusters of four, three servers and a client agent; the
-others about one agent by itself, and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares
-two builds of ours.
+`cluster`, `keys`, `sessions` and `crowd` are about clusters of four, three servers and a client agent;
+`freshness` about clusters of forty and of sixty, one after the other; the others about one agent by itself,
+and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares two builds of ours.
 Ratios are taken in one run on one machine; the numbers themselves mean little elsewhere. The exit status is
 1 when a figure falls short of its target.
 """
@@ -23,13 +25,14 @@ from tests.bench.cluster import clusters_side_by_side
 from tests.bench.crowd import crowd_of_keys, crowds
 from tests.bench.figure import Figure, heading, summary
 from tests.bench.flood import floods
+from tests.bench.freshness import freshness_of_flips, freshness_of_registrations
 from tests.bench.keys import keys_side_by_side
 from tests.bench.sessions import sessions_side_by_side
 from tests.bench.side_by_side import side_by_side
 from tests.bench.start import start_to_answer
 from tests.bench.tools import LoadFailed, missing_tools
 from tests.bench.watchers import flipping, idle_watchers
-from tests.system.agents import AgentFailed, Program, adsum_program, consul_program
+from tests.system.agents import AgentFailed, Program, adsum_program, build_in, consul_program
 
 MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "side by side": side_by_side,
@@ -43,6 +46,8 @@ MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "crowd": crowds,
     "crowd of keys": crowd_of_keys,
     "floods": floods,
+    "freshness of flips": freshness_of_flips,
+    "freshness of registrations": freshness_of_registrations,
 }
 
 
@@ -55,7 +60,10 @@ def main() -> int:
     if missing := missing_tools():
         print(f"Skipped: {'; '.join(missing)}")
         return 0
-    ours = Program("again", consul.command) if options.self else adsum_program()
+    if options.self:
+        ours = Program("again", consul.command)
+    else:
+        ours = build_in(options.build) if options.build else adsum_program()
     return measure(options.words, ours, consul)
 
 
@@ -65,6 +73,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("words", nargs="*", help="measurements whose name contains one of these")
     parser.add_argument("--self", action="store_true", help="measure Consul beside itself")
+    parser.add_argument("--build", metavar="FOLDER", help="measure the build of another checkout")
     return parser.parse_args()
 
 

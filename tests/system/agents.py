@@ -143,6 +143,11 @@ def adsum_program() -> Program:
     return Program("Adsum", (str(Path(sys.executable).with_name("adsum")),))
 
 
+def build_in(folder: str) -> Program:
+    """Of another checkout, whose environment was made."""
+    return Program("other", (str(Path(folder).resolve() / ".venv" / "bin" / "adsum"),))
+
+
 def with_clock(program: Program, ahead_s: int) -> Program:
     """The same on a host whose clock is wrong by so much. It has to be written in Python."""
     variables = (f"PYTHONPATH={CLOCKS}", f"CLOCK_AHEAD_S={ahead_s}")
