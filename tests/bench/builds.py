@@ -7,6 +7,8 @@
     idle         processor time of an agent that does nothing
     consensus    64 proposers of 300-byte entries on three servers
     membership   clusters of fifteen: `kill -9` known to every survivor, and what an idle member costs
+    flips        clusters of fifteen, five flips a second: seen by all, and what that costs an agent
+    bursts       the same, all 300 checks at once
 
 Both run at once and are measured in turns, the other one first in every other round. What is printed is the
 median of the rounds' ratios, and between which two ratios half of them lie: a machine that others use shows
@@ -16,15 +18,20 @@ in the interval.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from statistics import mean, quantiles
+from statistics import mean, median, quantiles
 from typing import NamedTuple, TypeVar
 
-from tests.bench.membership import both
+from tests.bench.blocking_queries import blocking_queries
+from tests.bench.bursts import burst
+from tests.bench.figure import milliseconds, per_second
+from tests.bench.flips import SERVICES, Freshness, WatchedChecks, register_everywhere
+from tests.bench.membership import AGENTS, both
 from tests.bench.proposers import Proposers
 from tests.bench.raft import PROPOSERS, WARM_UP_S, proposed
 from tests.bench.raft_members import members
@@ -32,12 +39,17 @@ from tests.bench.side_by_side import MEASURES, REST_S, register_services
 from tests.bench.start import one_start_ms, ran_until_http_ms
 from tests.bench.tools import missing_tools, ran_ns, resident_mb
 from tests.bench.verdicts import crash
-from tests.system.agents import Agent, Program, adsum_program, running
+from tests.bench.watchers import longest_lag_s
+from tests.system.agents import Agent, Program, adsum_program, build_in, running
+from tests.system.clusters import Cluster
 
 ROUNDS = 11
 ROUND_S = 3.0
 IDLE_S = 10.0
+FLIPPING_S = 6.0
 WORSE_MAX = 0.05
+FLIPS_COST_MAX = 0.2
+GOSSIP_SENT = re.compile(r'^adsum_gossip_bytes_total\{direction="out"[^}]*\} ([\d.eE+]+)$', re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -46,16 +58,18 @@ class Measured(NamedTuple):
     name: str
     ratios: list[float]  # of this build to the other
     is_better_high: bool
+    worse_max: float = WORSE_MAX
+    told: str = ""
 
     def line(self) -> str:
         low, middle, high = quantiles(self.ratios, n=4)
-        is_kept = middle >= 1 - WORSE_MAX if self.is_better_high else middle <= 1 + WORSE_MAX
+        is_kept = middle >= 1 - self.worse_max if self.is_better_high else middle <= 1 + self.worse_max
         verdict = "PASS" if is_kept else "FALLS SHORT"
-        return f"{self.name:<44} {middle:>6.3f} ×   half within {low:.3f} … {high:.3f}   {verdict}"
+        return f"{self.name:<44} {middle:>6.3f} ×   half within {low:.3f} … {high:.3f}   {verdict}{self.told}"
 
 
 def main(folder: str, words: list[str]) -> int:
-    other = Program("other", (str(Path(folder) / ".venv" / "bin" / "adsum"),))
+    other = build_in(folder)
     if missing := missing_tools():
         print(f"Skipped: {'; '.join(missing)}")
         return 0
@@ -65,6 +79,8 @@ def main(folder: str, words: list[str]) -> int:
         "idle": idle,
         "consensus": lambda _ours, _other: consensus(Path(folder).resolve()),
         "membership": membership,
+        "flips": flips,
+        "bursts": bursts,
     }
     for name, measure in measurements.items():
         if not words or name in words:
@@ -160,6 +176,95 @@ def membership(ours: Program, other: Program) -> list[Measured]:
         Measured("processor time of an idle member", idle_ratios, is_better_high=False),
         Measured("kill -9 known to every survivor", [one.every_s / two.every_s for one, two in pairs], False),
     ]
+
+
+class Flipped(NamedTuple):
+    freshness: Freshness
+    ran_ns: float  # a member, and a second
+    gossip_bytes: float
+
+
+def flips(ours: Program, other: Program) -> list[Measured]:
+    with both(ours, other) as sides, blocking_queries() as queries:
+        for cluster in sides:
+            register_everywhere(cluster)
+        checks = [WatchedChecks(cluster, queries, Random(1)) for cluster in sides]
+        for each in checks:
+            each.flip_for(REST_S)
+        pairs = in_turns(lambda which: flipped(sides[which], checks[which]))
+    return [
+        compared(
+            "processor time of a member",
+            pairs,
+            lambda one: one.ran_ns / 1e6,
+            "{:.1f} ms/s".format,
+            FLIPS_COST_MAX,
+        ),
+        compared("    gossip it sent", pairs, lambda one: one.gossip_bytes, per_second, FLIPS_COST_MAX),
+        compared(
+            "    flip seen by all, p50", pairs, lambda one: one.freshness.by_all(0.5) * 1000, milliseconds
+        ),
+        compared(
+            "    flip seen by all, worst", pairs, lambda one: one.freshness.by_all(1) * 1000, milliseconds
+        ),
+    ]
+
+
+def flipped(cluster: Cluster, checks: WatchedChecks) -> Flipped:
+    """Asking for counters costs a member time, so they are asked for before and after its time is read."""
+    sent = sum(gossip_bytes(member.agent) for member in cluster.members)
+    ran = sum(ran_ns(member.pid) for member in cluster.members)
+    began_s = time.monotonic()
+    freshness = checks.flip_for(FLIPPING_S)
+    seconds = (time.monotonic() - began_s) * len(cluster.members)
+    ran = sum(ran_ns(member.pid) for member in cluster.members) - ran
+    sent = sum(gossip_bytes(member.agent) for member in cluster.members) - sent
+    return Flipped(freshness, ran / seconds, sent / seconds)
+
+
+def gossip_bytes(agent: Agent) -> float:
+    return sum(float(value) for value in GOSSIP_SENT.findall(agent.call("GET", "/metrics")[1].decode()))
+
+
+def bursts(ours: Program, other: Program) -> list[Measured]:
+    with both(ours, other) as sides, blocking_queries() as queries:
+        for cluster in sides:
+            register_everywhere(cluster)
+        time.sleep(REST_S)
+        pairs = in_turns(lambda which: burst(sides[which], queries))
+        lags_ms = [max(longest_lag_s(member.agent) for member in cluster.members) * 1000 for cluster in sides]
+    return [
+        compared(
+            f"{SERVICES * AGENTS} flips at once known to all",
+            pairs,
+            lambda one: one.known_s * 1000,
+            milliseconds,
+        ),
+        compared(
+            "    processor time of a member",
+            pairs,
+            lambda one: one.ran_ns / 1e6,
+            milliseconds,
+            FLIPS_COST_MAX,
+        ),
+        compared(
+            "    loop held at most", [(lags_ms[0], lags_ms[1])] * ROUNDS, lambda lag_ms: lag_ms, milliseconds
+        ),
+    ]
+
+
+def compared(
+    name: str,
+    pairs: list[tuple[T, T]],
+    value: Callable[[T], float],
+    unit: Callable[[float], str],
+    worse_max: float = WORSE_MAX,
+) -> Measured:
+    """Less is better."""
+    mine, theirs = ([value(pair[which]) for pair in pairs] for which in (0, 1))
+    ratios = [one / two for one, two in zip(mine, theirs, strict=True)]
+    told = f"   {unit(median(mine))} beside {unit(median(theirs))}"
+    return Measured(name, ratios, is_better_high=False, worse_max=worse_max, told=told)
 
 
 def rounds(measure: Callable[[int], float]) -> list[float]:
