@@ -234,3 +234,84 @@ def test_names_are_folded_alike_wherever_they_are_compared() -> None:
     register(store, node("other", ID))
     assert store.machine.sessions.get("one") is None
     assert store.machine.sessions.ended["one"].cause is EndCause.NODE_GONE
+
+
+def sessions_left(store: Store) -> list[str]:
+    return [each.id for each in store.machine.sessions.all()]
+
+
+def test_one_entry_ends_no_more_sessions_of_a_node_than_it_may_and_the_name_waits_for_the_rest() -> None:
+    """Else whoever is left would live on with a node that is not theirs."""
+    store = Store()
+    register(store, node("ext", ID))
+    for number in range(1_026):
+        session_on(store, f"s{number:04}", "ext")
+    assert store.run(DeregisterExternal("ext")).outcome is DONE
+    assert listed(store, "ext") == []
+    assert sessions_left(store) == ["s1024", "s1025"]
+    assert store.machine.sessions.left_to_leader == 2
+    sentence = (
+        "failed inserting node: sessions of the node that was called EXT before are still ending, 2 of them: "
+        "try again in a moment"
+    )
+    refused = register(store, node("EXT"))
+    assert (refused.outcome, refused.extras) == (REFUSED, AnswerExtras(sentence=sentence))
+    assert told(store, EntryOperation(SET, node("EXT"))).errors[0].sentence == sentence.removeprefix(
+        "failed inserting node: "
+    )
+    assert register(store, node("another")).outcome is DONE
+    store.end("s1024", "s1025")
+    assert register(store, node("EXT")).outcome is DONE
+    assert store.machine.sessions.left_to_leader == 2
+
+
+def test_an_entry_that_has_freed_enough_keys_leaves_the_other_sessions_of_the_node() -> None:
+    store = Store()
+    register(store, node("ext"))
+    for session in ("a", "b", "c"):
+        session_on(store, session, "ext")
+    for number in range(2_048):
+        store.acquire(b"%d" % number, "a" if number < 2_047 else "b")
+    store.run(DeregisterExternal("ext"))
+    assert sessions_left(store) == ["c"]
+    store.run(DeregisterExternal("ext"))
+    assert sessions_left(store) == []
+
+
+def test_a_node_that_gets_another_name_ends_no_more_sessions_either() -> None:
+    store = Store()
+    register(store, node("old", ID))
+    for number in range(1_025):
+        session_on(store, f"s{number:04}", "old")
+    register(store, node("new", ID))
+    assert sessions_left(store) == ["s1024"]
+    assert register(store, node("old")).outcome is REFUSED
+
+
+def test_a_transaction_ends_all_sessions_of_a_node_or_fails() -> None:
+    store = Store()
+    for name, count in (("one", 1_000), ("two", 25)):
+        register(store, node(name))
+        for number in range(count):
+            session_on(store, f"{name}{number:04}", name)
+    sentence = (
+        'node "two" has more sessions than one entry ends, 1024 or those that hold 2048 keys: deregister it '
+        "without a transaction"
+    )
+    said = told(store, EntryOperation(DELETE, node("one")), EntryOperation(DELETE, node("two")))
+    assert [(each.place, each.sentence) for each in said.errors] == [(1, sentence)]
+    assert len(sessions_left(store)) == 1_025
+    again = EntryOperation(SET, node("one")), EntryOperation(DELETE, node("one"))
+    assert told(store, EntryOperation(DELETE, node("one")), *again).errors == []
+    assert len(sessions_left(store)) == 25
+    assert told(store, EntryOperation(DELETE, node("two"))).errors == []
+    assert store.machine.sessions.left_to_leader == 0
+
+
+def test_entries_that_are_read_in_a_transaction_count_by_their_size() -> None:
+    store = Store()
+    register(store, node("ext"), service("ext", "web", b"x" * 64_000))
+    reads = [EntryOperation(GET, service("ext", "web"))] * 67
+    said = told(store, KeyOperation(KeyOperationVerb.SET, b"a", b"1"), *reads)
+    assert [each.place for each in said.errors] == [67]
+    assert told(store, *reads[:66]).errors == []

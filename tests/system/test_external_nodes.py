@@ -13,6 +13,7 @@ import pytest
 from tests.system.agents import adsum_program, until
 from tests.system.clusters import Cluster, Member, emptied, joining, loopbacks
 from tests.system.test_client_keys import LEADER_S_MAX, leader_of
+from tests.system.test_sessions import created
 
 SEEN_S_MAX = 15.0
 PRINTER = {
@@ -63,6 +64,22 @@ def test_a_node_without_an_agent_is_on_every_agent_and_stays_without_servers(clu
         lambda: client.agent.put("/v1/catalog/deregister", gone) == (200, b"true"), within_s=LEADER_S_MAX
     )
     assert until(lambda: is_unknown(client) and is_unknown(other), within_s=SEEN_S_MAX)
+
+
+def test_a_node_with_more_sessions_than_one_entry_ends_takes_all_of_them_along(cluster: Cluster) -> None:
+    client = cluster.members[3]
+    node = {"Node": "crowded", "Address": "10.9.0.2"}
+    assert until(
+        lambda: client.agent.put("/v1/catalog/register", node) == (200, b"true"), within_s=LEADER_S_MAX
+    )
+    crowded: dict[str, object] = {"Node": "crowded", "NodeChecks": []}
+    assert until(lambda: created(client, crowded), within_s=SEEN_S_MAX)
+    assert all(created(client, crowded) for _ in range(1_100))
+    assert client.agent.put("/v1/catalog/deregister", {"Node": "crowded"}) == (200, b"true")
+    assert until(
+        lambda: client.agent.put("/v1/catalog/register", node) == (200, b"true"), within_s=SEEN_S_MAX
+    )
+    assert client.agent.get_json("/v1/session/node/crowded") == []
 
 
 def addresses(member: Member) -> list[str]:

@@ -1,14 +1,19 @@
-"""Nodes without an agent are registered and deregistered. A node that goes takes its sessions along, in the
-same entry."""
+"""Nodes without an agent are registered and deregistered. A node that goes takes its sessions along.
+
+It does so in the same entry, as far as one entry may end sessions. The leader sees that those who are left
+have no node, and ends them with entries of its own; until then nobody gets the node's name, else they would
+live on with a node that is not theirs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from adsum.external import ExternalKind
+from adsum.external import ExternalItem, ExternalKind
 from adsum.kv import StoreAnswer, StoreOutcome
 from adsum.session import EndCause, Session
-from adsum.store import locks
+from adsum.store import session_commands
 from adsum.store.commands import DeregisterExternal, RegisterExternal, StoreRequest
 from adsum.store.keyspace import Origin
 
@@ -17,6 +22,10 @@ if TYPE_CHECKING:
 
 DEREGISTERED = "its node was deregistered"
 RENAMED = "its node has another name now"
+STILL_ENDING = (
+    "failed inserting node: sessions of the node that was called {} before are still ending, {} of them: try "
+    "again in a moment"
+)
 
 
 def register(
@@ -24,7 +33,7 @@ def register(
 ) -> StoreAnswer:
     external = machine.external
     refusal = external.why_not(command.items)
-    if refusal:
+    if refusal := refusal or why_not_yet(machine, command.items):
         return machine.refused(refusal, external.revision)
     machine.is_changing = True
     for item in command.items:
@@ -50,9 +59,18 @@ def sessions_on(machine: StoreMachine, node: str) -> list[Session]:
     return [session for session in machine.sessions.of_node(node) if not session.node_id]
 
 
-def end_sessions_on(machine: StoreMachine, node: str, evidence: str, origin: Origin) -> bool:
-    """Whether there were any."""
+def end_sessions_on(machine: StoreMachine, node: str, evidence: str, origin: Origin) -> None:
+    """The leader ends what is more than one entry may."""
     sessions = sessions_on(machine, node)
-    for session in sessions:
-        locks.end(machine, session, EndCause.NODE_GONE, evidence, origin)
-    return bool(sessions)
+    ended, _freed = session_commands.end_first(machine, sessions, EndCause.NODE_GONE, evidence, origin)
+    machine.sessions.left_to_leader += len(sessions) - ended
+
+
+def why_not_yet(machine: StoreMachine, items: Sequence[ExternalItem]) -> str:
+    """Empty if no name is given to a node for which sessions of another one wait."""
+    for item in items:
+        if item.kind is ExternalKind.NODE and machine.external.get(item.node, ExternalKind.NODE) is None:
+            left = sessions_on(machine, item.node)
+            if left:
+                return STILL_ENDING.format(item.node, len(left))
+    return ""

@@ -81,10 +81,19 @@ def note_remaining(
 def end_all(
     machine: StoreMachine, sessions: list[Session], cause: EndCause, evidence: str, origin: Origin
 ) -> StoreAnswer:
-    freed = 0
-    for session in sessions[:ENDS_OF_ONE_ENTRY_MAX]:
-        freed += locks.end(machine, session, cause, evidence, origin)
-        if freed >= FREED_BY_ONE_ENTRY_MAX:
-            break
+    _ended, freed = end_first(machine, sessions, cause, evidence, origin)
     revision = origin.revision if sessions else machine.sessions.revision
     return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, freed)
+
+
+def end_first(
+    machine: StoreMachine, sessions: list[Session], cause: EndCause, evidence: str, origin: Origin
+) -> tuple[int, int]:
+    """As many as one entry may end: how many those are, and how many keys they held."""
+    ended = freed = 0
+    for session in sessions[:ENDS_OF_ONE_ENTRY_MAX]:
+        freed += locks.end(machine, session, cause, evidence, origin)
+        ended += 1
+        if freed >= FREED_BY_ONE_ENTRY_MAX:
+            break
+    return ended, freed

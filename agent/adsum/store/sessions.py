@@ -33,6 +33,7 @@ class SessionTable:
         self.floor = 0  # revision at which the newest ended that is not remembered any more
         self.ended: dict[str, EndedSession] = {}  # by id, oldest first
         self.ends = [0] * len(EndCause)  # here, since this server started
+        self.left_to_leader = 0  # of nodes that went with more sessions than one entry ends; since then, too
         # For those who wait: the newest changes, and up to where some are missing. No part of the state.
         self.recent: deque[SessionChange] = deque()
         self.recent_floor = 0
