@@ -281,13 +281,38 @@ def test_more_than_128_operations_are_refused() -> None:
 
 
 def test_trees_that_are_too_much_for_one_answer_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adsum.store.transactions.FOUND_MAX", 3)
+    monkeypatch.setattr("adsum.store.transactions.READ_MAX", 3)
     store = Store()
     for number in range(2):
         store.put(b"t/%d" % number, b"1")
     said = store.machine.read_transaction((Operation(TREE, b"t/"), Operation(TREE, b"t/")))
     assert [each.place for each in said.errors] == [1]
     assert "without a transaction" in said.errors[0].sentence
+
+
+@pytest.mark.parametrize("verb", [GET, EMPTY])
+def test_one_large_key_that_is_read_again_and_again_is_too_much_too_and_nothing_is_done(
+    verb: KeyOperationVerb,
+) -> None:
+    """128 of them would be 64 MB, encoded by every server when the entry is applied."""
+    store = Store()
+    store.put(b"large", bytes(512 << 10))
+    reads = [Operation(verb, b"large")] * 9
+    sentence = (
+        "what this transaction reads is more than 8192 keys or 4194304 bytes: read it in parts, or without a "
+        "transaction"
+    )
+    assert failures(store, Operation(SET, b"a", b"1"), *reads) == [(9, sentence)]
+    assert store.space.get(b"a") is None
+    assert told(store, Operation(SET, b"a", b"1"), *reads[:8]).errors == []
+    assert store.machine.reads_refused == 1
+
+
+def test_one_value_is_read_however_large_it_is() -> None:
+    store = Store()
+    store.put(b"large", bytes(4 << 20))
+    assert told(store, Operation(SET, b"a", b"1"), Operation(GET, b"large")).errors == []
+    assert [place for place, _ in failures(store, *[Operation(GET, b"large")] * 2)] == [1]
 
 
 def test_trees_that_are_deleted_together_have_as_many_events_as_one_entry_may(

@@ -83,6 +83,7 @@ class StoreMachine:
         self.term = Term(0)  # of the last entry
         self.knows_sessions = False  # at its apply level
         self.internal_errors = 0
+        self.reads_refused = 0  # operations of transactions: they would have read too much
         self.is_changing = False  # the handler of a command says so before it changes anything
         self._offset = offset
         self._offset_before = 0

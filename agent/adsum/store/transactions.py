@@ -4,7 +4,7 @@ Each operation sees those before it that did not fail, and all that fail are tol
 changes nothing is answered by the same code without an entry.
 
 The work of one entry is bounded: trees that are deleted together have as many events as one may have, and the
-rest raise the floor; what `get-tree` finds is counted.
+rest raise the floor; what is read is counted, also where one large key is read 128 times.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from adsum.quoting import quote, quote_bytes
 from adsum.store import locks, writes
 from adsum.store.commands import CONSUL, RunTransaction, StoreRequest
 from adsum.store.entry_operations import OperationFailed, PlannedEntries
+from adsum.store.external import bytes_of
 from adsum.store.key_overlay import KeyOverlay
 from adsum.store.keyspace import EVENTS_OF_ONE_ENTRY_MAX, NOTHING_REMAINS, Origin
 from adsum.store.session_keys import HELD_KEYS_MAX
 from adsum.transactions import (
     KEY_READS,
     EntryOperation,
+    EntryVerb,
     KeyOperation,
     KeyOperationVerb,
     KeyResult,
@@ -38,15 +40,15 @@ if TYPE_CHECKING:
     from adsum.store.machine import StoreMachine
 
 OPERATIONS_MAX = 128
-FOUND_MAX = 8_192  # records that `get-tree` tells, of all operations
-FOUND_BYTES_MAX = 4 << 20
+READ_MAX = 8_192  # records and entries that the answer tells, of all operations that read
+READ_BYTES_MAX = 4 << 20
 UUID_CHARACTERS = 36
 
 NO_SESSION_ID = f"failed session lookup: index error: UUID must be {UUID_CHARACTERS} characters"
 TOO_MANY = f"a transaction has at most {OPERATIONS_MAX} operations"
 TOO_MUCH = (
-    f"the trees that this transaction reads have more than {FOUND_MAX} keys or {FOUND_BYTES_MAX} bytes: read "
-    "them one by one, without a transaction"
+    f"what this transaction reads is more than {READ_MAX} keys or {READ_BYTES_MAX} bytes: read it in parts, or "
+    "without a transaction"
 )
 
 
@@ -91,7 +93,7 @@ class PlannedTransaction:
         entries = [operation for operation in operations if isinstance(operation, EntryOperation)]
         self._entries = PlannedEntries(machine, origin, entries)
         self._events_left = EVENTS_OF_ONE_ENTRY_MAX
-        self._found_left, self._bytes_left = FOUND_MAX, FOUND_BYTES_MAX
+        self._reads_left, self._bytes_left = READ_MAX, READ_BYTES_MAX
 
     def plan(self) -> TransactionAnswer:
         """Changes nothing yet."""
@@ -123,13 +125,16 @@ class PlannedTransaction:
 
     def _results_of_entry(self, operation: EntryOperation) -> list[Result]:
         results = self._entries.results_of(operation)
+        if operation.verb is EntryVerb.GET:
+            for found in results:
+                self._count_read(bytes_of(found.item))
         for session in self._entries.ending:
             if session.id not in self._ended:
                 self._ended[session.id] = None
                 self._keys.end(session, locks.delay_ms_of(session))
         for change in self._entries.changes:
             self._will(partial(self._change_entry, change))
-        return results
+        return [*results]
 
     def _read(self, operation: KeyOperation) -> list[Result]:
         key, verb = operation.key, operation.verb
@@ -151,18 +156,24 @@ class PlannedTransaction:
             told = f"current session {quote(record.lease or '')} != {quote(operation.session)}"
             raise OperationFailed(f"failed session check for key {quoted}, {told}")
         if verb in (KeyOperationVerb.GET, KeyOperationVerb.GET_OR_EMPTY):
+            self._count_read(len(key) + len(record.value))
             return [KeyResult(key, record)]
         return [KeyResult(key, without_value(record), shows_value=False)]
 
     def _tree(self, prefix: bytes) -> list[Result]:
         found: list[tuple[bytes, KeyRecord]] = []
         for key, record in self._keys.below(prefix):
-            self._found_left -= 1
-            self._bytes_left -= len(key) + len(record.value)
-            if self._found_left < 0 or self._bytes_left < 0:
-                raise OperationFailed(TOO_MUCH)
+            self._count_read(len(key) + len(record.value))
             found.append((key, record))
         return [KeyResult(key, record) for key, record in sorted(found)]
+
+    def _count_read(self, bytes_: int) -> None:
+        """One value is always told, however large it is."""
+        if self._reads_left <= 0 or self._bytes_left <= 0:
+            self._machine.reads_refused += 1
+            raise OperationFailed(TOO_MUCH)
+        self._reads_left -= 1
+        self._bytes_left -= bytes_
 
     def _set(self, operation: KeyOperation) -> KeyRecord:
         key, before = operation.key, self._keys.get(operation.key)
