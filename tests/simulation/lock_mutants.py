@@ -3,7 +3,7 @@ for a lock-delay, has to notice every one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -19,7 +19,9 @@ from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.lock_delays import LockDelays
 from adsum.store.machine import StoreMachine
 from adsum.store.session_keys import SessionKeys
+from adsum.store.table import end_of
 from adsum.store.transactions import PlannedTransaction
+from adsum.transactions import KeyOperation, Result
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -165,3 +167,34 @@ def transactions_keep_what_came_before_a_failure(patch: pytest.MonkeyPatch) -> N
 
 def operations_do_not_see_those_before_them(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeyOverlay, "get", lambda self, key: self._space.get(key))
+
+
+def a_tree_that_is_deleted_still_shows(patch: pytest.MonkeyPatch) -> None:
+    """To the operations behind it."""
+    patch.setattr(KeyOverlay, "delete_tree", lambda _self, _prefix: None)
+
+
+def a_tree_is_told_as_it_was_before_the_transaction(patch: pytest.MonkeyPatch) -> None:
+    def below(self: KeyOverlay, prefix: bytes) -> Iterator[tuple[bytes, KeyRecord]]:
+        return self._space.table.items(prefix, end_of(prefix))
+
+    patch.setattr(KeyOverlay, "below", below)
+
+
+def a_key_that_is_read_may_be_missing(patch: pytest.MonkeyPatch) -> None:
+    read = PlannedTransaction._read
+
+    def or_nothing(self: PlannedTransaction, operation: KeyOperation) -> list[Result]:
+        is_there = self._keys.get(operation.key) is not None
+        return read(self, operation) if is_there else []
+
+    patch.setattr(PlannedTransaction, "_read", or_nothing)
+
+
+def a_deletion_in_a_transaction_frees_the_lock_only(patch: pytest.MonkeyPatch) -> None:
+    def freed(self: PlannedTransaction, key: bytes) -> None:
+        record = self._space.get(key)
+        if record is not None:
+            self._space.put(key, writes.freed(record, self._origin), self._origin)
+
+    patch.setattr(PlannedTransaction, "_take", freed)

@@ -34,6 +34,10 @@ CASES: list[tuple[Mutation, str, range]] = [
     (mutants.sessions_expire_when_one_ttl_has_passed, "", range(10)),
     (mutants.transactions_keep_what_came_before_a_failure, "", range(5)),
     (mutants.operations_do_not_see_those_before_them, "", range(10)),
+    (mutants.a_tree_that_is_deleted_still_shows, "", range(5)),
+    (mutants.a_tree_is_told_as_it_was_before_the_transaction, "", range(5)),
+    (mutants.a_key_that_is_read_may_be_missing, "", range(5)),
+    (mutants.a_deletion_in_a_transaction_frees_the_lock_only, "", range(5)),
 ]
 RACES: list[tuple[Mutation, range]] = [
     (mutants.delays_are_not_in_the_snapshot, range(5)),

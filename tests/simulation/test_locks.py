@@ -20,7 +20,7 @@ def test_locks_have_one_holder_each_and_tokens_rise(seed: int) -> None:
 
 
 def test_a_fault_that_lasts_meets_every_operation() -> None:
-    met = run(1, kinds=["wall_jump"], faults_s=30).met
+    met = run(2, kinds=["wall_jump"], faults_s=30).met
     assert all(met["wall_jump", operation] for operation in OPERATIONS)
 
 

@@ -47,7 +47,8 @@ SESSIONS = table(
     "Entries that this leader put into the log: with sessions that nobody renewed, with those whose node or "
     "check failed, with what is left of long ones, and with what is not true of that any more.",
     counter("adsum_session_entries_total{what}", _entries),
-    "Sessions that a node without an agent left to the leader when it was deregistered: one entry ends no more.",
+    "Sessions that a node without an agent left to the leader when it was deregistered: one entry ends no "
+    "more.",
     counter("adsum_session_ends_left_total", lambda s: s.consensus.machine.sessions.left_to_leader),
     "Other servers asked whether a node failed, and those that did not say the same, or nothing.",
     counter("adsum_session_verdicts_total{what}", _verdicts),

@@ -47,8 +47,8 @@ UUID_CHARACTERS = 36
 NO_SESSION_ID = f"failed session lookup: index error: UUID must be {UUID_CHARACTERS} characters"
 TOO_MANY = f"a transaction has at most {OPERATIONS_MAX} operations"
 TOO_MUCH = (
-    f"what this transaction reads is more than {READ_MAX} keys or {READ_BYTES_MAX} bytes: read it in parts, or "
-    "without a transaction"
+    f"what this transaction reads is more than {READ_MAX} keys or {READ_BYTES_MAX} bytes: read it in parts, "
+    "or without a transaction"
 )
 
 

@@ -64,6 +64,12 @@ class LockExpected(NamedTuple):
     token: int = 0  # of the grant that an acquire is told
     failed: tuple[int, ...] = ()  # places of operations
     ended: tuple[str, ...] = ()  # sessions
+    told: tuple[tuple[bytes, LockState], ...] = ()  # what a transaction shows, in order
+
+
+class Operated(NamedTuple):
+    changes: dict[bytes, LockState | None]
+    told: tuple[tuple[bytes, LockState], ...] = ()
 
 
 NOTHING = LockExpected(StoreOutcome.DONE, {})
@@ -223,26 +229,47 @@ class LockModel:
     # Transactions.
 
     def _run_all(self, operations: tuple[Operation, ...]) -> LockExpected:
-        """On a copy: those that fail change nothing, and those behind them are tried all the same."""
-        keys = dict(self.keys)
+        """Those that fail change nothing, and those behind them are tried all the same."""
+        before = dict(self.keys), dict(self.remains), self.highest_fence
         changes: dict[bytes, LockState | None] = {}
+        told: list[tuple[bytes, LockState]] = []
         failed: list[int] = []
         for place, operation in enumerate(operations):
             assert isinstance(operation, KeyOperation), "no client asks for anything else"
-            before = self.keys.get(operation.key)
-            after = self._operated(operation, before)
-            if after is None:
+            operated = self._operated(operation)
+            if operated is None:
                 failed.append(place)
-            elif after != before:
-                self.keys[operation.key] = changes[operation.key] = after
-        self.keys = keys
+                continue
+            self._take(operated.changes)
+            changes |= operated.changes
+            told += operated.told
         if failed:
+            self.keys, self.remains, self.highest_fence = before
             return LockExpected(StoreOutcome.CONFLICT, {}, failed=tuple(failed))
-        self._take(changes)
-        return LockExpected(StoreOutcome.DONE, changes)
+        return LockExpected(StoreOutcome.DONE, changes, told=tuple(told))
 
-    def _operated(self, operation: KeyOperation, before: LockState | None) -> LockState | None:
+    def _operated(self, operation: KeyOperation) -> Operated | None:
         """None: it fails."""
+        key, before = operation.key, self.keys.get(operation.key)
+        match operation.verb:
+            case KeyOperationVerb.GET:
+                return Operated({}, ((key, before),)) if before is not None else None
+            case KeyOperationVerb.CHECK_INDEX:
+                is_same = before is not None and before.modify == operation.index
+                return Operated({}, ((key, before),)) if before is not None and is_same else None
+            case KeyOperationVerb.GET_TREE:
+                return Operated({}, tuple((each, self.keys[each]) for each in self._below(key)))
+            case KeyOperationVerb.DELETE:
+                return Operated({key: None} if before is not None else {})
+            case KeyOperationVerb.DELETE_TREE:
+                return Operated(dict.fromkeys(self._below(key)))
+            case _:
+                after = self._operated_on(operation, before)
+        if after is None:
+            return None
+        return Operated({key: after} if after != before else {}, ((key, after),))
+
+    def _operated_on(self, operation: KeyOperation, before: LockState | None) -> LockState | None:
         key, value = operation.key, operation.value
         match operation.verb:
             case KeyOperationVerb.SET:
@@ -257,10 +284,11 @@ class LockModel:
                     return None
                 written = self._written(key, before, value, 0)
                 return replace(written, holder="", token=0, modify=self._index, version=before.version + 1)
-            case KeyOperationVerb.CHECK_INDEX:
-                return before if before is not None and before.modify == operation.index else None
             case _:
                 raise AssertionError("no client asks for anything else")
+
+    def _below(self, prefix: bytes) -> list[bytes]:
+        return sorted(key for key in self.keys if key.startswith(prefix))
 
 
 def _not(outcome: StoreOutcome) -> LockExpected:

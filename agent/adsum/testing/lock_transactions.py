@@ -1,5 +1,6 @@
-"""Workload: transactions that lock one key, set another and check the index of one, in any order; of those
-that know an old index none may leave anything behind. In between locks are given back, also in transactions.
+"""Workload: transactions that lock one key, set another, check the index of one, read and delete keys and
+what is below a prefix, in any order; of those that know an old index, or read what is not there, none may
+leave anything behind. In between locks are given back, also in transactions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from adsum.transactions import KeyOperation, KeyOperationVerb, KeyResult, Transa
 
 FIRST_NUMBER = 700
 KEYS = (b"both/x", b"both/y")
+TREES = (b"both/", b"both/x", b"both/z")
 DESTROYS_SHARE = 0.1
 UNLOCKS_SHARE = 0.35
 CHECKS_SHARE = 0.7
+READS_SHARE = DELETES_SHARE = 0.25
+TREES_SHARE = 0.4  # of those
 GIVES_UP_AFTER = 12  # conflicts: then it begins with another session
 
 
@@ -79,12 +83,21 @@ class TransactionClient(LockClient):
             KeyOperation(verb, first, self.value(), session=session.id),
             KeyOperation(KeyOperationVerb.SET, second, self.value()),
         ]
+        if random.random() < READS_SHARE:
+            operations.append(self._on_tree(KeyOperationVerb.GET, KeyOperationVerb.GET_TREE))
+        if random.random() < DELETES_SHARE:
+            operations.append(self._on_tree(KeyOperationVerb.DELETE, KeyOperationVerb.DELETE_TREE))
         random.shuffle(operations)
         checked = random.choice(KEYS)
         if random.random() < CHECKS_SHARE and checked in self._known:
             check = KeyOperation(KeyOperationVerb.CHECK_INDEX, checked, index=self._known[checked])
             operations.insert(random.choice((0, 0, 0, 2)), check)
         return tuple(operations)
+
+    def _on_tree(self, of_key: KeyOperationVerb, of_tree: KeyOperationVerb) -> KeyOperation:
+        if self.random.random() < TREES_SHARE:
+            return KeyOperation(of_tree, self.random.choice(TREES))
+        return KeyOperation(of_key, self.random.choice(KEYS))
 
     def _learn(self, request: LockRequest) -> None:
         answer = request.answer
@@ -93,7 +106,7 @@ class TransactionClient(LockClient):
         content = decode_answer(answer.extras.transaction)
         if answer.outcome is StoreOutcome.CONFLICT:
             self._conflicts += 1
-            self._known = {}
+            self._known, self._held = {}, {}
             return
         for result in content.results:
             if isinstance(result, KeyResult) and result.record is not None:

@@ -1,9 +1,9 @@
 """The servers' own log as the witness of what clients of sessions, locks and transactions were told.
 
 Commands are run again by the model (`lock_model`), each once by its name: outcome, changes, the token of a
-grant and the places of operations that failed have to be the same. Then every answer finds the entry that
-carried its request, behind all that had ended before it was asked; what was refused has none, and no entry is
-left that nobody asked for.
+grant, the places of operations that failed and what the others show have to be the same. Then every answer
+finds the entry that carried its request, behind all that had ended before it was asked; what was refused has
+none, and no entry is left that nobody asked for.
 
 Three rules are looked at once more, from what was done alone, without the model's keys: tokens of grants rise
 with each key; a write under a token is done only if no newer grant came before it; a session that expires was
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -35,10 +35,10 @@ from adsum.store.commands import (
     decode_request,
 )
 from adsum.testing.checkers import demand
-from adsum.testing.lock_model import LockExpected, LockModel
+from adsum.testing.lock_model import LockExpected, LockModel, LockState
 from adsum.testing.lock_requests import LockRequest, SessionRenewal
 from adsum.testing.written import Ran, Written
-from adsum.transactions import KeyResult, Transaction
+from adsum.transactions import KeyResult, Result, Transaction
 from adsum.transactions import decode_answer as decode_transaction
 
 RUN = (
@@ -133,6 +133,20 @@ def _compare(
         content = decode_transaction(answer.extras.transaction)
         failed = tuple(error.place for error in content.errors)
         demand(failed == expected.failed, f"{told}, {failed} failed, and should have: {expected.failed}")
+        _compare_results(told, content.results, expected.told, index)
+
+
+def _compare_results(
+    told: str, results: Sequence[Result], should: Sequence[tuple[bytes, LockState]], index: int
+) -> None:
+    shown = [each for each in results if isinstance(each, KeyResult)]
+    keys, should_keys = [each.key for each in shown], [key for key, _ in should]
+    demand(keys == should_keys, f"{told}, and shows {keys}, and should have shown {should_keys}")
+    for result, (key, state) in zip(shown, should, strict=True):
+        record, is_anew = result.record, state.create == index
+        seen = state if result.shows_value else replace(state, value=b"")
+        is_like = record is not None and seen.is_like(record, is_anew=is_anew)
+        demand(is_like, f"{told}, and shows {key!r} as {record}, and should have as {seen}")
 
 
 def _judge_tokens(command: StoreCommand, answer: StoreAnswer, index: int, story: LockStory) -> None:
