@@ -94,6 +94,7 @@ from adsum.store.commands import (
     Put,
     RegisterExternal,
     Release,
+    RenewExternal,
     RunTransaction,
     StoreCommand,
     StoreRequest,
@@ -497,6 +498,7 @@ def store_requests() -> dict[str, StoreRequest]:
         "transaction": RunTransaction(operations),
         "register": RegisterExternal((item,)),
         "deregister": DeregisterExternal("ext", "web", "up"),
+        "renew-external": RenewExternal(1_763_500_000_001),
     }
     return {
         "store-put": StoreRequest(put, 1_763_500_000_000, 5, wants_records=True),

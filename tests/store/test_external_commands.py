@@ -5,7 +5,13 @@ from __future__ import annotations
 from adsum.external import ExternalItem, ExternalKind
 from adsum.kv import AnswerExtras, StoreAnswer, StoreOutcome
 from adsum.session import EndCause, Session
-from adsum.store.commands import CreateSession, DeregisterExternal, RegisterExternal, RunTransaction
+from adsum.store.commands import (
+    CreateSession,
+    DeregisterExternal,
+    RegisterExternal,
+    RenewExternal,
+    RunTransaction,
+)
 from adsum.transactions import (
     EntryOperation,
     EntryResult,
@@ -315,3 +321,16 @@ def test_entries_that_are_read_in_a_transaction_count_by_their_size() -> None:
     said = told(store, KeyOperation(KeyOperationVerb.SET, b"a", b"1"), *reads)
     assert [each.place for each in said.errors] == [67]
     assert told(store, *reads[:66]).errors == []
+
+
+def test_a_later_generation_is_begun_and_an_earlier_one_is_not() -> None:
+    store = Store()
+    store.run(RenewExternal(7))
+    assert (store.machine.external.generation, store.machine.external.version) == (7, 1)
+    register(store, node("ext"))
+    hash_before = store.machine.hash()
+    store.run(RenewExternal(9))
+    store.run(RenewExternal(8))
+    assert (store.machine.external.generation, store.machine.external.version) == (9, 3)
+    assert store.machine.hash() != hash_before
+    assert store.restarted().machine.external.generation == 9

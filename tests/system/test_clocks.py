@@ -17,6 +17,7 @@ from tests.system.offers import differences, expected, offer
 
 AGENTS = 3
 THREE_DAYS_S = 259_200
+LEADER_S_MAX = 30.0
 SEEN_S_MAX = 10.0  # a start takes one of them
 SAID_S_MAX = 5.0
 SHOWN_S_MAX = 15.0  # gauges are sampled every ten
@@ -128,3 +129,26 @@ def shows_offset(member: Member, ahead_s: int) -> bool:
         return found is not None and abs(float(found[1]) - ahead_s) <= READ_APART_S
 
     return until(is_shown, within_s=SHOWN_S_MAX)
+
+
+def test_nodes_without_an_agent_are_shown_where_the_clock_is_right_though_the_server_s_is_days_ahead() -> (
+    None
+):
+    """Their generation begins with the clock of whoever registers the first."""
+    with emptied(Cluster(adsum_program())) as cluster:
+        places = loopbacks(3)
+        ahead = with_clock(cluster.program, THREE_DAYS_S)
+        cluster.add(places[0], {"server": True, "bootstrap": True, **joining(places[0])}, program=ahead)
+        for place in places[1:]:
+            cluster.add(place, joining(places[0]))
+        cluster.wait_for_one_view()
+        server, *clients = cluster.members
+        node = {"Node": "printer", "Address": "10.9.0.1", "Service": {"Service": "lpd", "Port": 515}}
+        assert until(
+            lambda: server.put("/v1/catalog/register", node) == (200, b"true"), within_s=LEADER_S_MAX
+        )
+        for client in clients:
+            assert until(
+                lambda: bool(client.agent.get_json("/v1/catalog/service/lpd")),  # noqa: B023
+                within_s=SEEN_S_MAX,
+            )

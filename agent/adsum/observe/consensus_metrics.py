@@ -41,6 +41,7 @@ from adsum.store.commands import (
     Put,
     RegisterExternal,
     Release,
+    RenewExternal,
     RunTransaction,
 )
 from adsum.store.keyspace import Keyspace
@@ -58,6 +59,7 @@ VERBS = {
     RunTransaction: "transaction",
     RegisterExternal: "register",
     DeregisterExternal: "deregister",
+    RenewExternal: "renew_external",
 }
 # Of what came from other servers; by the names of raft's own counters.
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted

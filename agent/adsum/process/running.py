@@ -256,6 +256,7 @@ class RunningAgent(Agent):
         self._nursery.start_soon(server.found_after, self.cluster_rim.joining.was_tried)
         self._nursery.start_soon(server.renewals.run)
         self._nursery.start_soon(server.keep_sessions)
+        self._nursery.start_soon(server.keep_store_newest)
         self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))
         return True
 

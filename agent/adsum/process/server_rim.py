@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,10 +19,10 @@ import trio
 from adsum import forwarded
 from adsum.agent import tags
 from adsum.agent.known_servers import LeadershipSeen
-from adsum.agent.store_publishing import StorePublishing
+from adsum.agent.store_publishing import StorePublishing, outdoing, standing_of
 from adsum.config.config import Config
 from adsum.consensus.effects import StateDoubted, Turned
-from adsum.consensus.errors import StoreBroken
+from adsum.consensus.errors import StoreBroken, Unavailable
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
 from adsum.net.gate import Security
@@ -35,6 +36,7 @@ from adsum.process.node import AgentRim
 from adsum.process.old_log import RAFT_FOLDER
 from adsum.process.seen_hosts import SeenHosts, tell_of_hosts
 from adsum.process.sockets import CannotStart
+from adsum.raft.errors import RaftRefused
 from adsum.raft.settings import RaftSettings
 from adsum.raft.types import NO_TERM, Configuration, Role, Turn, TurnCause
 from adsum.servers.agent_calls import AgentCalls
@@ -52,10 +54,16 @@ from adsum.storage.log_jobs import StateUnreadable
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
 from adsum.storage.quorum_recovery import QuorumRecoveryRefused
-from adsum.store.commands import CONSUL
+from adsum.store.commands import CONSUL, StoreRequest, encode_request
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 
 SEGMENT_IN_MEMORY_BYTES = 2 << 20  # there are three, counting the ballast
+
+OUTDO_EVERY_S = 5.0  # two clusters of servers among the same agents would never be done with it
+OUTDONE = (
+    "an agent has nodes without an agent of generation %d, version %d, and these servers are at %d, %d: its "
+    "copy is of another cluster, or of one that was recovered; all of them are told anew"
+)
 
 log = logging.getLogger("raft")
 
@@ -130,6 +138,12 @@ class ServerRim:
         tell_of_hosts(self._node.performers, self._sees, self.sessions.keeping)
         await self.sessions.run()
 
+    async def keep_store_newest(self) -> None:
+        """Until cancelled: nobody else shall have later nodes without an agent than the servers have."""
+        while True:
+            await trio.sleep(OUTDO_EVERY_S)
+            self._outdo_others()
+
     async def found_after(self, join_was_tried: trio.Event) -> None:
         """No cluster of its own before it has looked for one."""
         await join_was_tried.wait()
@@ -163,7 +177,9 @@ class ServerRim:
         self._kept.grown(len(self._machine.keyspaces[CONSUL].table))
         self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
-        news = self._publishing.news(self._machine.external, is_leader=self.server.driver.is_leader)
+        machine = self._machine
+        is_leader = self.server.driver.is_leader
+        news = self._publishing.news(machine.external, machine.offset, is_leader=is_leader)
         if news is not None:
             self._node.receive(news)
         if self.server.driver.core.raft.replica.configuration is not self._configuration:
@@ -186,6 +202,19 @@ class ServerRim:
             return self._membership.me.name
         known = self._membership.member_by_id(node_id)
         return known.profile.name if known is not None else node
+
+    def _outdo_others(self) -> None:
+        driver, machine = self.server.driver, self._machine
+        if driver is None or not machine.knows_sessions or not self.sessions.keeping.keeper.is_proven:
+            return
+        told = self._node.core.cluster.sharing.replication.store_told
+        renewal = outdoing(machine.external, machine.offset, told)
+        if renewal is None:
+            return
+        log.warning(OUTDONE, *told, *standing_of(machine.external, machine.offset))
+        data = encode_request(StoreRequest(renewal, self._node.now().wall_ms))
+        with suppress(RaftRefused, Unavailable):
+            self.sessions.propose(data, lambda _outcome: None, driver.core.raft.replica.term)
 
     def _tell(self) -> None:
         """The core, and so everybody."""

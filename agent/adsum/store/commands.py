@@ -118,6 +118,13 @@ class DeregisterExternal(Struct, frozen=True, gc=False, array_like=True, tag=12)
     check_id: str = ""
 
 
+class RenewExternal(Struct, frozen=True, gc=False, array_like=True, tag=13):
+    """Somebody has nodes without an agent that this store does not know, under a later generation: from this
+    generation on, or the one in force if that is later, everybody is told all of them anew."""
+
+    generation: int
+
+
 StoreCommand = (
     Put
     | Delete
@@ -131,6 +138,7 @@ StoreCommand = (
     | RunTransaction
     | RegisterExternal
     | DeregisterExternal
+    | RenewExternal
 )
 
 

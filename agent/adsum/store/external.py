@@ -63,7 +63,7 @@ class ExternalStanding(Struct, frozen=True, array_like=True):
 class ExternalTable:
     def __init__(self) -> None:
         self.rows: dict[ItemKey, ExternalRow] = {}
-        self.generation = 0  # wall clock in ms of the first registration; 0: nothing was ever registered
+        self.generation = 0  # begins as the wall clock of the first registration; 0: there never was one
         self.version = 0  # of the owner; each number that changes raises it by one
         self.revision = 0  # of the last change
         self.next_number = 0
@@ -156,7 +156,7 @@ class ExternalTable:
                 self._by_node_id[item.node_id] = key[0]
         if before is not None and _is_same(before.item, item):
             return False
-        self.generation = self.generation or wall_ms
+        self.generation = self.generation or max(1, wall_ms)
         item = replace(item, create=create, modify=revision)
         if before is None:
             number = self._number()
@@ -192,6 +192,12 @@ class ExternalTable:
         if present:
             self.revision = revision
         return bool(present)
+
+    def begin_anew(self, generation: int) -> None:
+        """Nothing else changes, but for a version: nobody is told of an owner that has none."""
+        self.generation = generation
+        self.version += 1
+        self.is_all_touched = True
 
     # For whoever publishes.
 

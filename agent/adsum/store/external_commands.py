@@ -14,7 +14,7 @@ from adsum.external import ExternalItem, ExternalKind
 from adsum.kv import StoreAnswer, StoreOutcome
 from adsum.session import EndCause, Session
 from adsum.store import session_commands
-from adsum.store.commands import DeregisterExternal, RegisterExternal, StoreRequest
+from adsum.store.commands import DeregisterExternal, RegisterExternal, RenewExternal, StoreRequest
 from adsum.store.keyspace import Origin
 
 if TYPE_CHECKING:
@@ -52,6 +52,15 @@ def deregister(
         end_sessions_on(machine, command.node, DEREGISTERED, origin)
     external.remove(command.node, command.service_id, command.check_id, origin.revision)
     return StoreAnswer(StoreOutcome.DONE, external.revision, machine.applied)
+
+
+def renew(
+    machine: StoreMachine, command: RenewExternal, _request: StoreRequest, _origin: Origin
+) -> StoreAnswer:
+    if command.generation > machine.external.generation:
+        machine.is_changing = True
+        machine.external.begin_anew(command.generation)
+    return StoreAnswer(StoreOutcome.DONE, machine.external.revision, machine.applied)
 
 
 def sessions_on(machine: StoreMachine, node: str) -> list[Session]:

@@ -31,6 +31,7 @@ from adsum.store.commands import (
     Put,
     RegisterExternal,
     Release,
+    RenewExternal,
     RunTransaction,
     StoreRequest,
     decode_request,
@@ -62,6 +63,7 @@ HANDLERS: dict[type[Struct], Handler] = {
     RunTransaction: transactions.run,
     RegisterExternal: external_commands.register,
     DeregisterExternal: external_commands.deregister,
+    RenewExternal: external_commands.renew,
     CreateSession: session_commands.create,
     EndSessions: session_commands.end,
     ExpireSessions: session_commands.expire,
@@ -173,7 +175,7 @@ class StoreMachine:
                 told += space.delays.standing
         if self.sessions.revision:
             told += self.sessions.standing()
-        if self.external.revision:
+        if self.external.generation:
             told += self.external.standing()
         return HASH_FORMAT + zlib.crc32(repr(told).encode()).to_bytes(4, "big")
 

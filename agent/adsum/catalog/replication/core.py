@@ -150,6 +150,11 @@ class Replication:
                 self._store_pushes.add(item.number, Urgency.PASSING)
             self._copies.timers.set((ReplicationTimer.PUBLISH, STORE), now.monotonic_ns)
 
+    @property
+    def store_told(self) -> tuple[int, int]:
+        """The greatest generation and version of the store that anybody was heard to have."""
+        return self._copies.store_told
+
     def _push_store(self, now: Now) -> None:
         state = self._copies.state(STORE)
         if state is None:

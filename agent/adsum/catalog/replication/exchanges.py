@@ -242,8 +242,9 @@ class Exchanges:
         is_one_step = theirs.generation == mine.generation and abs(theirs.low_water - mine.low_water) <= 1
         may_wait = not session.is_full and is_one_step and mine.is_complete
         if told > known:
-            is_ours = self.copies.publishes_store and theirs.owner == STORE  # what is not applied here yet
-            if not is_ours and not (may_wait and theirs.age < YOUNG):
+            if self.copies.publishes_store and theirs.owner == STORE:
+                self.copies.others_have(*told)  # it is not applied here yet, or never will be
+            elif not (may_wait and theirs.age < YOUNG):
                 session.wants[theirs.owner] = theirs
         elif told < known:
             if not (may_wait and age_of(now, holding) < YOUNG):

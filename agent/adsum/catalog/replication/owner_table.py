@@ -93,6 +93,7 @@ class OwnerTable:
         self.own_holding = self.holdings[own]
         self.is_store_present = False  # some server is, that may publish as it
         self.publishes_store = False  # this agent is such a server
+        self._store_told = (0, 0)  # the greatest generation and version of the store that others have
         self._uncounted: dict[bytes, None] = {}  # known, and not in the root
         self._gone_ns: dict[bytes, int] = {}  # who failed, and when
         self._graves: dict[bytes, tuple[int, int]] = {}  # owner → generation that is over, until when
@@ -112,6 +113,12 @@ class OwnerTable:
     def state(self, owner: bytes) -> OwnerState | None:
         holding = self.holdings.get(owner)
         return holding.state if holding is not None else None
+
+    @property
+    def store_told(self) -> tuple[int, int]:
+        """Generation and version of the store that somebody else has, or had; the greatest that was heard."""
+        state = self.state(STORE) if not self.publishes_store else None
+        return max(self._store_told, (state.generation, state.version) if state is not None else (0, 0))
 
     def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
@@ -211,10 +218,11 @@ class OwnerTable:
         self, now: Now, teller: bytes, holding: OwnerEntry, delta: Delta, *, is_push: bool
     ) -> bool:
         front = holding.front
-        if self.is_wild(now, delta.generation, front):
+        if holding.owner != STORE and self.is_wild(now, delta.generation, front):
             self.tally.drop("generation ahead")
             return True
         if self.publishes_store and holding.owner == STORE:
+            self.others_have(delta.generation, delta.version)
             return True
         if holding is self.own_holding:
             if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
@@ -232,11 +240,14 @@ class OwnerTable:
 
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
         """By a clock that is days ahead, or made up, as membership judges it. Whoever believed it could never
-        be told anything by the owner again."""
-        is_agent = known is not None and known.owner != STORE
-        if known is not None and is_agent and generation <= known.generation + GENERATION_STEP_MAX:
-            return False  # it may have outdone somebody's mistake, which nobody does for the store
+        be told anything by the owner again. Only of agents: the store's servers outdo whatever is said."""
+        if known is not None and generation <= known.generation + GENERATION_STEP_MAX:
+            return False  # it may have outdone somebody's mistake
         return self._clocks.is_ahead(now, generation)
+
+    def others_have(self, generation: int, version: int) -> None:
+        """Of the store, as somebody told a server that publishes it."""
+        self._store_told = max(self._store_told, (generation, version))
 
     def foreign(self, teller: bytes, generation: int, version: int) -> None:
         """Said once for each step that it grows: whoever repeats it tells us nothing."""
