@@ -96,6 +96,14 @@ SESSIONS = (
                 ("{{what}}", "sum by (what) (rate(adsum_session_verdicts_total{@}[~]))"),
             ),
             panel(
+                "Time that is not trusted",
+                "1: the leader stood still, or has just begun, and ends no session by its TTL until a quorum "
+                "has said that it leads.",
+                "short",
+                ("{{instance}}", "adsum_sessions_time_untrusted{@}"),
+                kind="state-timeline",
+            ),
+            panel(
                 "Leaders",
                 "A change may let sessions live for longer, and never for less.",
                 "short",

@@ -262,3 +262,13 @@ def test_sessions_and_how_they_end_and_what_the_leader_does_for_them() -> None:
     assert read["consul_session_ttl_invalidate_count"] == 2
     assert read['adsum_session_entries_total{what="expiries"}'] == 1
     assert read["adsum_sessions"] == read["adsum_sessions_with_ttl"] == 0
+
+
+def test_a_leader_that_stood_still_says_that_it_ends_no_sessions() -> None:
+    server = LeadingServer()
+    name = "adsum_sessions_time_untrusted"
+    assert shown(server.source)[name] == 1  # it has just begun to lead
+    Leader(Log(server.keys.machine), keeper=server.sessions).proven()
+    assert shown(server.source)[name] == 0
+    server.core.pace.is_time_trusted = False
+    assert shown(server.source)[name] == 1

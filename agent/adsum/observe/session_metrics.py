@@ -30,6 +30,15 @@ def _verdicts(sources: Sources) -> Reading:
     return {"asked": counters.verdicts_asked, "unlike": counters.verdicts_unlike}
 
 
+def _is_time_untrusted(sources: Sources) -> int:
+    """From when it began to lead, or stood still, until a quorum has said that it leads."""
+    driver = sources.consensus.driver()
+    if driver is None or not driver.is_leader:
+        return 0
+    is_trusted = driver.core.pace.is_time_trusted and sources.consensus.sessions.is_proven
+    return int(not is_trusted)
+
+
 SESSIONS = table(
     "Sessions in the store.",
     gauge("adsum_sessions", lambda s: len(s.consensus.machine.sessions)),
@@ -37,6 +46,9 @@ SESSIONS = table(
     gauge("adsum_sessions_bytes", lambda s: s.consensus.machine.sessions.bytes_total),
     "Sessions whose TTL this server counts, as their leader; 0 on others.",
     gauge("adsum_sessions_with_ttl", lambda s: s.consensus.sessions.with_ttl),
+    "1 while this server leads and ends no session by its TTL: it began to lead, or stood still, and no "
+    "quorum has said since that it leads.",
+    gauge("adsum_sessions_time_untrusted", _is_time_untrusted),
     "Sessions that ended, by cause; each server counts all.",
     counter("adsum_sessions_ended_total{cause}", _ended),
     "Renewals that came to this server as leader: done, of sessions that are gone, refused for want of "
