@@ -113,6 +113,30 @@ async def test_what_is_not_answered_is_asked_again_ever_later_and_said_once_a_mi
     ]
 
 
+async def test_an_agent_that_has_met_nobody_yet_does_not_tell_its_handler_that_there_is_nothing(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    counters, told = WatchCounters(), Told()
+    headers = (("X-Consul-Index", "4"), ("X-Adsum-Stale", "joining"))
+    answers = Answers(json_body(b"{}", headers), says(7, {"web": []}))
+    nursery.start_soon(watch_of(answers.ask, told, counters).run)
+    await trio.sleep(3)
+    assert told.changes == [(7, {"web": []})]
+    assert answers.asked[1].target == b"/v1/catalog/services?"
+    assert counters.questions_failed == 1
+
+
+async def test_what_an_agent_remembers_of_its_last_run_is_handed_over(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    told = Told()
+    headers = (("X-Consul-Index", "4"), ("X-Adsum-Stale", "saved copy"))
+    answers = Answers(json_body(b'{"web": []}', headers))
+    nursery.start_soon(watch_of(answers.ask, told, WatchCounters()).run)
+    await trio.sleep(1)
+    assert told.changes == [(4, {"web": []})]
+
+
 async def test_a_handler_that_fails_is_said_once_a_minute_and_called_at_the_next_change(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.system.agents import adsum_program, running, until
+from tests.system.clusters import Cluster, emptied, joining, loopbacks
 
 WAIT_S = 20.0
 
@@ -33,3 +34,14 @@ def test_a_change_of_a_key_runs_its_handler_until_a_reload_takes_the_watch_away(
         until(lambda: len(lines_of(services)) == len(before) + 1, within_s=WAIT_S)
         assert len(lines_of(told)) == 2
         assert [sorted(json.loads(line)) for line in lines_of(services)][-1] == ["consul", "web"]
+
+
+def test_the_first_that_a_handler_hears_of_a_cluster_is_what_is_in_it(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    watch = {"type": "service", "service": "web", "args": ["/bin/sh", "-c", f"cat >>{told}"]}
+    first, second = loopbacks(2)
+    with emptied(Cluster(adsum_program())) as cluster:
+        cluster.add(first, {"services": [{"name": "web", "port": 80}]})
+        cluster.add(second, {**joining(first), "watches": [watch]})
+        assert until(lambda: lines_of(told), within_s=WAIT_S)
+    assert [each["Service"]["Port"] for each in json.loads(lines_of(told)[0])] == [80]

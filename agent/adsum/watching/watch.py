@@ -4,6 +4,10 @@ hands each change to its handler.
 While a handler runs nothing is asked, so that it is handed what there is now and not each step of the way.
 What cannot be asked, or handed over for want of a file or a process, is tried again; a handler that fails
 is not, until there is another change. Each is said once a minute.
+
+An agent that has just come to a cluster knows nothing of it yet. Its first answer would tell a handler that
+there is nothing, which a proxy takes for its word, so until the agent has met the others there is no answer:
+as in Consul, where only servers answer. What an agent remembers of its last run is handed over.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
 INLINE_BYTES_MAX = 256 * 1024  # a longer answer is read in a thread, as it takes more than a few milliseconds
 SENTENCE_LENGTH_MAX = 512  # of a refusal that is repeated in the log
 OK, NOT_FOUND = 200, 404
+JOINING = "joining"  # in X-Adsum-Stale, of who has compared its catalog with nobody yet
+HAS_MET_NOBODY = "this agent has somebody to join, and has compared its catalog with nobody yet"
 
 log = logging.getLogger("agent.watch")
 
@@ -118,6 +124,8 @@ class ConfiguredWatch:
         is_absent = response.status == NOT_FOUND and plan.is_of_keys
         if response.status != OK and not is_absent:
             raise NotAnswered(body[:SENTENCE_LENGTH_MAX].decode(errors="replace") or f"{response.status}")
+        if _header(response, "x-adsum-stale") == JOINING:
+            raise NotAnswered(HAS_MET_NOBODY)
         answer = None
         if not is_absent:
             is_long = len(body) > INLINE_BYTES_MAX
@@ -145,5 +153,8 @@ class ConfiguredWatch:
 
 
 def _index(response: Response) -> int:
-    given = next((value for name, value in response.headers if name.lower() == "x-consul-index"), "1")
-    return max(int(given), 1)
+    return max(int(_header(response, "x-consul-index") or 1), 1)
+
+
+def _header(response: Response, wanted: str) -> str:
+    return next((value for name, value in response.headers if name.lower() == wanted), "")
