@@ -41,7 +41,7 @@ from adsum.net.unread import UnreadBytes
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
-from adsum.raft.types import MemberId, Restored, SnapshotRef
+from adsum.raft.types import MemberId, SnapshotRef
 from adsum.servers import carrying, requests, standing
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.carrying import Carrier, Receiver
@@ -101,10 +101,9 @@ def open_server(
         folder, node=node, mint_log_id=mint_log_id, mint_salt=mint_salt, segment_bytes=segment_bytes
     )
     _tell_findings(opened)
-    restored = recover_quorum(folder, opened) or opened.restored
-    _restore(machine, opened)
+    founding = _founding_core(folder, opened, machine, settings)
     return ConsensusServer(
-        *(folder, opened, restored, machine, directory, security, settings, random, now),
+        *(folder, opened, founding, machine, directory, security, settings, random, now),
         *(follower or NobodyFollows(), agents, streams or StreamLimits(), links_max),
     )
 
@@ -114,7 +113,7 @@ class ConsensusServer:
         self,
         folder: Folder,
         opened: OpenedLog,
-        restored: Restored,
+        founding: FoundingCore,
         machine: StateMachine,
         directory: Directory,
         security: Security,
@@ -139,30 +138,15 @@ class ConsensusServer:
         self._now = now
         self._follower = follower
         self._encoder = Encoder()
-        self._broken: StorageFailed | None = None
-        self.gate = Gate(
-            self._identity,
-            security,
-            unread=UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
-        )
+        unread = UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX)
+        self.gate = Gate(self._identity, security, unread=unread)
         self._addresses = LastAddresses(folder, directory, self._nodes)
         self.known, self.addresses_of = self._addresses.known, self._addresses.addresses_of
         self.links = Links(
             *(self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable, self._nodes),
             links_max,
         )
-        identity = opened.log.identity
-        founding_core = FoundingCore(
-            identity.member,
-            identity.cluster,
-            identity.epoch,
-            restored,
-            machine,
-            settings,
-            is_in_doubt=self._is_in_doubt,
-            consent=read_consent(folder),
-        )
-        self._founding = Founding(founding_core, opened.log, self.links, self._alive, now)
+        self._founding = Founding(founding, opened.log, self.links, self._alive, now)
         self.join_was_tried = self._founding.join_was_tried
         self._carrier = Carrier(
             self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode, self._examine
@@ -446,6 +430,16 @@ def _tell_findings(opened: OpenedLog) -> None:
         )
 
 
-def _restore(machine: StateMachine, opened: OpenedLog) -> None:
+def _founding_core(
+    folder: Folder, opened: OpenedLog, machine: StateMachine, settings: ServerSettings
+) -> FoundingCore:
+    """Of what the disk has; the state machine holds it afterwards."""
+    restored = recover_quorum(folder, opened) or opened.restored
     if opened.log.snapshot is not None:
         machine.restore(log_jobs.read_state(opened.log.snapshots, opened.log.snapshot, machine.read))
+    identity = opened.log.identity
+    return FoundingCore(
+        *(identity.member, identity.cluster, identity.epoch, restored, machine, settings),
+        is_in_doubt=bool(opened.doubt),
+        consent=read_consent(folder),
+    )
