@@ -24,6 +24,7 @@ DELAY_S = 1.0
 HOLDERS = 50
 HOLDERS_SCRIPT = Path(__file__).with_name("clients") / "fenced_holders.py"
 LEADER_CHANGES, LONG_TTL_S = 20, 61
+GRACE_S, NEXT_HOLDER_S_MAX = 10.0, 60.0
 
 
 @contextmanager
@@ -101,6 +102,35 @@ def test_a_holder_that_was_stopped_past_its_ttl_writes_nothing_under_its_token()
 
 def acquired(member: Member, key: str, session: str) -> bool:
     return member.put(f"/v1/kv/{key}?acquire={session}") == (200, b"true")
+
+
+def test_after_a_host_was_lost_the_next_holder_is_there_within_a_minute() -> None:
+    """Most of that is a silence that becomes a verdict, and the time for which a verdict has to last, as one
+    that is wrong would end what is alive. Consul ends the session with the verdict."""
+    took_s = {
+        program.name: next_holder_s(program) for program in (adsum_program(), consul_program()) if program
+    }
+    told = {name: f"{each:.1f} s" for name, each in took_s.items()}
+    print(f"from a lost host to the next holder, with a lock-delay of {DELAY_S:g} s: {told}")
+    assert GRACE_S + DELAY_S < took_s[adsum_program().name] < NEXT_HOLDER_S_MAX
+
+
+def next_holder_s(program: Program) -> float:
+    """The host is not heard of any more, and refuses nothing: all of its agent stands still."""
+    with three_servers(program) as cluster:
+        first = cluster.members[0].place
+        lost, other = (cluster.add(place, joining(first)) for place in loopbacks(2))
+        cluster.wait_for_one_view()
+        assert until(lambda: created(lost, {}) and created(other, {}), within_s=LEADER_S_MAX)
+        holder, successor = created(lost, {"LockDelay": f"{DELAY_S}s"}), created(other, {})
+        assert acquired(lost, "lock", holder)
+        lost.pause()
+        try:
+            began_s = time.monotonic()
+            assert until(lambda: acquired(other, "lock", successor), within_s=2 * NEXT_HOLDER_S_MAX)
+            return time.monotonic() - began_s
+        finally:
+            lost.kill()
 
 
 def test_twenty_leaders_within_one_ttl_neither_keep_a_dead_session_nor_end_a_live_one() -> None:
