@@ -27,6 +27,13 @@ class ResultRow:
         self.newest = 0  # revision
         self.answers: dict[int, bytes] = {}  # by sequence
 
+    def below(self, low_water: int) -> list[int]:
+        """The answers here that are below it. None is below the present one, which mostly moves by one."""
+        moved = range(self.low_water, low_water)
+        if len(moved) < len(self.answers):
+            return [each for each in moved if each in self.answers]
+        return [each for each in self.answers if each < low_water]
+
 
 class ResultTable:
     def __init__(self, bytes_max: int, floor: int = 0) -> None:
@@ -62,9 +69,9 @@ class ResultTable:
         row.newest = revision
         self.bytes_total += RESULT_OVERHEAD_BYTES + len(answer)
         if key.low_water > row.low_water:
-            row.low_water = key.low_water
-            for sequence in [each for each in row.answers if each < key.low_water]:
+            for sequence in row.below(key.low_water):
                 self.bytes_total -= RESULT_OVERHEAD_BYTES + len(row.answers.pop(sequence))
+            row.low_water = key.low_water
         self.rows.move_to_end(key.client)
         while self.bytes_total > self.bytes_max:
             client, oldest = next(iter(self.rows.items()))
