@@ -44,7 +44,8 @@ class Outbox:
         """Past the limit too: for what is bounded already by the calls it answers."""
         self._letters.append((frame, leaves))
         self.bytes += len(frame)
-        self._news.unpark()
+        if self._news:
+            self._news.unpark()
 
     def clear(self) -> int:
         """How many were thrown away that nobody is asked about."""
@@ -74,17 +75,18 @@ class Outbox:
     async def send_to(self, channel: Channel) -> None:
         """What is waiting, as one piece."""
         piece: list[bytes] = []
-        size = 0
+        size = gone = 0
         while self._letters and size < PIECE_BYTES:
             frame, leaves = self._letters.popleft()
-            self._emptied(len(frame))
+            gone += len(frame)
             if leaves is None or leaves():
                 piece.append(frame)
                 size += len(frame)
+        self._emptied(gone)
         self._has_rest = False
         await channel.send(*piece)
 
     def _emptied(self, by: int) -> None:
         self.bytes -= by
-        if not self.is_tight:
+        if self._room and not self.is_tight:
             self._room.unpark_all()
