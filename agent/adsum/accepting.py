@@ -51,13 +51,14 @@ class AcceptedWrite:
         self.key = self._begins.numbers.begin()
         self._begins.begin(self)
 
-    def __call__(self, outcome: bytes | Exception) -> None:
+    def __call__(self, outcome: bytes | StoreAnswer | Exception) -> None:
+        """Bytes are an answer as it travels."""
         if self.is_over:
             return
         if isinstance(outcome, Exception):
             self._end(self._begins.refusal_of(outcome))
             return
-        answer = decode_answer(outcome)
+        answer = decode_answer(outcome) if isinstance(outcome, bytes) else outcome
         match answer.outcome:
             case StoreOutcome.DONE | StoreOutcome.COMPARE_FAILED:
                 self._end(answer)

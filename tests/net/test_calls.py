@@ -4,6 +4,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from random import Random
 
 import cbor2
@@ -21,6 +22,7 @@ from adsum.net.calls import (
     IDLE_S,
     SILENCE_MAX_S,
     CallConnection,
+    CallError,
     Declined,
     NotSent,
     Unanswered,
@@ -38,11 +40,19 @@ from adsum.storage.failures import StorageFailed
 from tests.net.support import KEY_A, gate, ring, serving
 
 
-class Fake:
+class Hears:
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, bytes]] = []
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        self.heard.append((topic, body))
+
+
+class Fake(Hears):
     """Answers, refuses, fails or hangs, as the method says."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, bytes]] = []
+        super().__init__()
         self.callers: set[Peer] = set()
         self.cancelled = 0
         self.hung = 0
@@ -74,8 +84,33 @@ class Fake:
             self.cancelled += 1
             raise
 
-    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
-        self.heard.append((topic, body))
+
+class Beginning(Hears):
+    """Answers without tasks, when the method does not say that it takes a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Callable[[bytes | Declined], None]] = []
+        self.given_up = 0
+
+    def begin(
+        self, _caller: Peer, method: str, body: bytes, answered: Callable[[bytes | Declined], None]
+    ) -> Callable[[], None]:
+        match method:
+            case "echo":
+                answered(body)
+            case "decline":
+                answered(Declined("not-leader", "ask another one"))
+            case "fault":
+                raise ZeroDivisionError
+            case "too much":
+                answered(bytes(call_frames.BODY_BYTES_MAX + 1))
+            case _:
+                self.waiting.append(answered)
+        return self._give_up
+
+    def _give_up(self) -> None:
+        self.given_up += 1
 
 
 @asynccontextmanager
@@ -88,7 +123,7 @@ async def running(line: CallConnection) -> AsyncIterator[CallConnection]:
 
 @asynccontextmanager
 async def connected(
-    fake: Fake, *keys: str, limits: CallLimits | None = None
+    fake: Fake | Beginning, *keys: str, limits: CallLimits | None = None
 ) -> AsyncIterator[tuple[CallConnection, CallServer]]:
     server = CallServer(fake, limits)
     streams = StreamServer(gate(ring(*keys), name=b"server"), calls=server)
@@ -374,6 +409,109 @@ def test_a_peer_that_falls_silent_is_given_up() -> None:
             nursery.cancel_scope.cancel()
 
     simulated(main)
+
+
+# Calls without tasks, at either end.
+
+
+async def test_calls_begun_without_tasks_are_answered_each_with_its_own_answer() -> None:
+    outcomes: dict[int, bytes | CallError] = {}
+    async with connected(Beginning(), KEY_A) as (line, server):
+        for number in range(500):
+            line.begin("echo", b"%d" % number, partial(outcomes.__setitem__, number), timeout_s=5)
+        await until(lambda: len(outcomes) == 500)
+        assert outcomes == {number: b"%d" % number for number in range(500)}
+        assert (server.counters.answered, server.counters.in_flight) == (500, 0)
+        assert await line.ask("echo", b"and with one", timeout_s=5) == b"and with one"
+
+
+async def test_a_begun_call_that_waits_is_answered_late_and_others_before_it() -> None:
+    fake = Beginning()
+    outcomes: list[bytes | CallError] = []
+    async with connected(fake) as (line, server):
+        line.begin("hang", b"", outcomes.append, timeout_s=60)
+        assert await line.ask("echo", b"quick", timeout_s=5) == b"quick"
+        assert (outcomes, server.counters.in_flight) == ([], 1)
+        fake.waiting[0](b"at last")
+        fake.waiting[0](b"twice")
+        await until(lambda: bool(outcomes))
+        assert await line.ask("echo", b"", timeout_s=5) == b""
+    assert outcomes == [b"at last"]
+
+
+async def test_a_begun_call_that_is_given_up_is_given_up_at_the_other_end_and_never_ends() -> None:
+    fake = Beginning()
+    outcomes: list[bytes | CallError] = []
+    async with connected(fake) as (line, server):
+        call = line.begin("hang", b"", outcomes.append, timeout_s=60)
+        await until(lambda: len(fake.waiting) == 1)
+        assert isinstance(line.give_up(call), Unanswered)
+        await until(lambda: fake.given_up == 1)
+        fake.waiting[0](b"too late")
+        assert await line.ask("echo", b"", timeout_s=5) == b""
+        assert (outcomes, server.counters.cancelled, server.counters.in_flight) == ([], 1, 0)
+
+
+async def test_what_is_begun_is_given_up_when_its_caller_is_gone() -> None:
+    fake = Beginning()
+    outcomes: list[bytes | CallError] = []
+    server = CallServer(fake)
+    async with serving(StreamServer(gate(), calls=server)) as address:
+        async with running(CallConnection(dial_for_calls(gate(), address), Random(1))) as line:
+            for _ in range(3):
+                line.begin("hang", b"", outcomes.append, timeout_s=60)
+            await until(lambda: len(fake.waiting) == 3)
+        await until(lambda: fake.given_up == 3)
+        assert server.counters.in_flight == 0
+    assert [type(outcome) for outcome in outcomes] == [Unanswered] * 3
+
+
+def test_the_deadline_of_what_is_begun_is_kept_by_the_answering_side_alone() -> None:
+    async def main() -> None:
+        fake = Beginning()
+        server = CallServer(fake)
+        async with raw(server) as channel:
+            for number, timeout_s in enumerate((9.0, 2.0, 9.0)):
+                await channel.send(call_frames.ask(number, "hang", timeout_s, b""))
+            await trio.sleep(3)
+            assert (fake.given_up, server.counters.overdue, server.counters.in_flight) == (1, 1, 2)
+            await trio.sleep(7)
+            assert (fake.given_up, server.counters.overdue, server.counters.in_flight) == (3, 3, 0)
+
+    simulated(main)
+
+
+@pytest.mark.parametrize(
+    ("method", "code"), [("decline", "not-leader"), ("fault", "fault"), ("too much", "fault")]
+)
+async def test_what_is_begun_in_vain_says_why_and_spares_the_other_calls(method: str, code: str) -> None:
+    async with connected(Beginning()) as (line, server):
+        with pytest.raises(Declined) as caught:
+            await line.ask(method, b"", timeout_s=5)
+        assert caught.value.code == code
+        assert await line.ask("echo", b"on", timeout_s=5) == b"on"
+        assert (server.counters.in_flight, line.counters.connections) == (0, 1)
+
+
+async def test_too_many_begun_calls_are_declined_as_busy() -> None:
+    fake = Beginning()
+    async with connected(fake, limits=CallLimits(calls_per_connection_max=2)) as (line, server):
+        for _ in range(2):
+            line.begin("hang", b"", lambda _outcome: None, timeout_s=60)
+        with pytest.raises(Declined) as caught:
+            await line.ask("echo", b"", timeout_s=5)
+        assert (caught.value.code, server.counters.busy) == ("busy", 1)
+        fake.waiting[0](b"")
+        assert await line.ask("echo", b"again", timeout_s=5) == b"again"
+
+
+async def test_a_number_of_a_begun_call_is_not_taken_twice() -> None:
+    server = CallServer(Beginning())
+    async with raw(server) as channel:
+        await channel.send(call_frames.ask(1, "hang", 60, b""), call_frames.ask(1, "hang", 60, b""))
+        with pytest.raises(Lost):
+            await channel.receive(idle_s=5)
+        await until(lambda: server.counters.in_flight == 0)
 
 
 NONSENSE = {

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 import trio
+import trio.testing
 
 from adsum.address import Address
 from adsum.agent import saved_servers, tags
@@ -84,12 +85,12 @@ class ServerOfKeys:
 
 
 class Client:
-    def __init__(self, *keys: str, saved: bytes | None = None) -> None:
+    def __init__(self, *keys: str, saved: bytes | None = None, hold_ms: int = HOLD_MS) -> None:
         self.servers = KnownServers()
         self.saves: list[Save] = []
         numbers = WriteNumbers(str(UUID(bytes=ME)), 1)
         core = Forwarding(
-            self.servers, saved_servers.decode(saved), numbers, Random(1), hold_ns=HOLD_MS * 1_000_000
+            self.servers, saved_servers.decode(saved), numbers, Random(1), hold_ns=hold_ms * 1_000_000
         )
         own_gate = gate(ring(*keys), name=ME)
         self.keys = ClientKeys(core, own_gate, Random(1), system_now, self.saves.append, Faults())
@@ -209,6 +210,28 @@ async def test_an_agent_of_another_cluster_is_not_let_in() -> None:
         client.meet(SERVER_ID, address)
         assert (await refused(client.put(b"k", b"v")))[0] is KeyCause.NO_LEADER
         assert server.consensus.machine.applied == 0
+
+
+def test_a_server_that_does_not_answer_in_time_is_left_for_another() -> None:
+    async def main() -> None:
+        silent, second = ServerOfKeys(), ServerOfKeys()
+        silent.consensus.holds = True
+        second.streams = StreamServer(gate(ring(), name=b"t"), agents=second.calls.lines())
+        async with (
+            serving(silent.streams) as here,
+            serving(second.streams) as there,
+            running(Client(hold_ms=20_000)) as client,
+        ):
+            client.meet(SERVER_ID, here)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.put, b"k", b"v")
+                await until(lambda: silent.calls.call_counters.in_flight == 1)
+                client.meet(OTHER_ID, there)
+            assert second.consensus.machine.applied == 1
+            told = silent.calls.call_counters
+            assert told.overdue + told.cancelled == 1
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0.02))
 
 
 async def test_a_large_tree_comes_whole() -> None:

@@ -30,6 +30,7 @@ from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
+from adsum.servers.requests import OneAnswer
 from adsum.session import Session, SessionCreate, SessionDestroy
 from adsum.store_requests import SessionRead, SessionsFound, SessionShape, StoreChange
 from tests.api.memory_keys import InstantConsensus
@@ -61,20 +62,30 @@ class Server:
             AgentQuestions(self.consensus, self.consensus.keys, trio.current_time), self.known
         )
 
+    async def answer(self, method: str, body: bytes, caller: Peer = AGENT) -> bytes:
+        """As whoever asked hears it; given up with the task that waits."""
+        answer = OneAnswer[bytes]()
+        give_up = self.calls.begin(caller, method, body, answer)
+        try:
+            return await answer.wait()
+        except trio.Cancelled:
+            give_up()
+            raise
+
     async def write(self, write: KeyWrite, key: DedupKey = KEY, caller: Peer = AGENT) -> StoreAnswer:
         body = forwarded.encode(ForwardedWrite(write, key, WALL_MS, 0))
-        return kv.decode_answer(await self.calls.answer(caller, "key.write", body))
+        return kv.decode_answer(await self.answer("key.write", body, caller))
 
     async def read(self, read: KeyRead) -> KeysPiece:
-        return forwarded.decode_piece(await self.calls.answer(AGENT, "key.read", kv.encode(read)))
+        return forwarded.decode_piece(await self.answer("key.read", kv.encode(read)))
 
     async def more(self, number: int) -> KeysPiece:
-        return forwarded.decode_piece(await self.calls.answer(AGENT, "key.more", forwarded.encode(number)))
+        return forwarded.decode_piece(await self.answer("key.more", forwarded.encode(number)))
 
 
 async def declined(server: Server, method: str, body: bytes, caller: Peer = AGENT) -> tuple[str, str]:
     with pytest.raises(Declined) as no:
-        await server.calls.answer(caller, method, body)
+        await server.answer(method, body, caller)
     return no.value.code, no.value.text
 
 
@@ -233,7 +244,7 @@ async def test_the_rest_of_an_answer_is_its_askers_and_kept_for_half_a_minute(
 
 async def change(server: Server, asked: StoreChange, sequence: int) -> StoreAnswer:
     body = forwarded.encode(ForwardedChange(asked, KEY._replace(sequence=sequence), WALL_MS, 0))
-    return kv.decode_answer(await server.calls.answer(AGENT, "store.change", body))
+    return kv.decode_answer(await server.answer("store.change", body))
 
 
 def session(number: int) -> Session:
@@ -245,7 +256,7 @@ async def test_a_session_is_created_under_the_agents_name_and_listed() -> None:
     created = await change(server, SessionCreate(session(1)), 1)
     assert (created.outcome, created.revision) == (StoreOutcome.DONE, 1)
     body = forwarded.encode(SessionRead(SessionShape.ALL))
-    piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "store.read", body))
+    piece = forwarded.decode_found_piece(await server.answer("store.read", body))
     found = forwarded.decode_found(piece.part)
     assert isinstance(found, SessionsFound)
     assert piece.more == 0
@@ -257,12 +268,12 @@ async def test_many_sessions_come_in_pieces_of_the_same_moment() -> None:
     for number in range(1, 4_001):
         await change(server, SessionCreate(session(number)), number)
     body = forwarded.encode(SessionRead(SessionShape.ALL))
-    piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "store.read", body))
+    piece = forwarded.decode_found_piece(await server.answer("store.read", body))
     parts = [piece.part]
     await change(server, SessionDestroy(session(4_000).id), 4_001)
     while piece.more:
         asked = forwarded.encode(piece.more)
-        piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "key.more", asked))
+        piece = forwarded.decode_found_piece(await server.answer("key.more", asked))
         parts.append(piece.part)
     found = forwarded.decode_found(b"".join(parts))
     assert isinstance(found, SessionsFound)
@@ -280,7 +291,7 @@ async def test_who_waits_for_sessions_is_answered_by_the_one_that_ends(
 
     async def wait() -> None:
         asked = forwarded.encode(SessionRead(SessionShape.ONE, session(1).id, since=1))
-        bodies.append(await server.calls.answer(AGENT, "store.read", asked))
+        bodies.append(await server.answer("store.read", asked))
 
     nursery.start_soon(wait)
     await trio.sleep(1)
@@ -298,7 +309,7 @@ async def test_renewals_are_answered_in_their_order_and_a_batch_has_its_limit() 
     server = Server()
     await change(server, SessionCreate(session(1)), 1)
     asked = forwarded.encode(RenewSessions((session(2).id, session(1).id)))
-    renewed = forwarded.decode_renewed(await server.calls.answer(AGENT, "session.renew", asked)).sessions
+    renewed = forwarded.decode_renewed(await server.answer("session.renew", asked)).sessions
     assert [each.id if each is not None else None for each in renewed] == [None, session(1).id]
     too_many = forwarded.encode(RenewSessions(tuple("x" for _ in range(1_025))))
     code, sentence = await declined(server, "session.renew", too_many)

@@ -340,7 +340,7 @@ class Forwarding:
         try:
             match asking.read:
                 case None:
-                    self._written(asking, body, decode_answer(body))
+                    self._written(asking, decode_answer(body))
                 case KeyRead():
                     self._found(asking, len(body), forwarded.decode_piece(body))
                 case RenewSessions(ids):
@@ -353,10 +353,10 @@ class Forwarding:
         if asking.needs_leader:
             self._has_leader()
 
-    def _written(self, asking: AgentRequest, body: bytes, answer: StoreAnswer) -> None:
+    def _written(self, asking: AgentRequest, answer: StoreAnswer) -> None:
         if answer.outcome in TOLD:
             self.seen = max(self.seen, answer.revision)
-        self._end_write(asking, body)
+        self._end_write(asking, answer)
 
     def _found(self, asking: AgentRequest, size: int, piece: KeysPiece) -> None:
         asking.pieces.append(piece.found)
@@ -502,7 +502,7 @@ class Forwarding:
         else:
             self._end_write(asking, refusal)
 
-    def _end_write(self, asking: AgentRequest, outcome: bytes | KeyRefusal) -> None:
+    def _end_write(self, asking: AgentRequest, outcome: StoreAnswer | KeyRefusal) -> None:
         assert asking.accepted is not None, "it is a write"
         accepted = asking.accepted
         self._close(asking)

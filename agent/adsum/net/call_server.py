@@ -3,12 +3,16 @@
 Back-pressure: past so many calls in flight, on one connection or on all, or so many bytes of questions, a
 call is declined as busy; while a caller does not read its answers, no more of its calls are read; one that
 reads nothing for ten seconds is cut off.
+
+Where an answer takes no task (`BeginsAnswers`), a call takes none either: it is begun where it is read, and
+what is answered in one round of the loop leaves together.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import trio
 
@@ -29,12 +33,28 @@ FAULT = "fault"
 log = logging.getLogger("net")
 
 
+@runtime_checkable
 class Answerer(Protocol):
     async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
         """Raises Declined to say no. Cancelled when the caller's deadline passes or the caller goes away."""
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
         """Must be quick: the connection waits for it."""
+
+
+@runtime_checkable
+class BeginsAnswers(Protocol):
+    def begin(
+        self, caller: Peer, method: str, body: bytes, answered: Callable[[bytes | Declined], None]
+    ) -> Callable[[], None]:
+        """`answered` is called once, perhaps before this returns; not after what is returned has given it up.
+        Both must be quick."""
+        ...
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None: ...
+
+
+Begin = Callable[[Peer, str, bytes, Callable[["bytes | Declined"], None]], Callable[[], None]]
 
 
 @frozen.dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +81,17 @@ class CallServer:
     payload_bytes_max = call_frames.PAYLOAD_BYTES_MAX
 
     def __init__(
-        self, answerer: Answerer, limits: CallLimits | None = None, *, faults: Faults | None = None
+        self,
+        answerer: Answerer | BeginsAnswers,
+        limits: CallLimits | None = None,
+        *,
+        faults: Faults | None = None,
     ) -> None:
         self.counters = CallCounters()
         self.limits = limits or CallLimits()
-        self.answerer = answerer
+        self.hear = answerer.hear
+        self.answer = answerer.answer if isinstance(answerer, Answerer) else None
+        self.begin = answerer.begin if isinstance(answerer, BeginsAnswers) else None
         self.faults = faults or Faults()
         self.complaints = Complaints(log)
 
@@ -73,18 +99,63 @@ class CallServer:
         """Until the caller closes the connection, or has to be cut off."""
         channel.read_at_most(self.limits.question_bytes_max)
         async with trio.open_nursery() as nursery:
-            await _Connection(self, channel, peer, nursery).read()
+            connection = _Connection(self, channel, peer, nursery)
+            try:
+                await connection.read()
+            finally:
+                connection.give_up_all()
             nursery.cancel_scope.cancel()
+
+    def outcome_of_fault(self, error: Exception) -> Declined:
+        """One faulty call must not end the connection of all the others."""
+        self.counters.faults += 1
+        self.faults.dropped("call", error)
+        return Declined(FAULT, "it failed because of a bug, and logged it")
+
+    def frame_of(self, number: int, method: str, outcome: bytes | Declined) -> bytes:
+        if isinstance(outcome, Declined):
+            self.counters.declined += outcome.code != FAULT
+            return call_frames.failed(number, outcome.code, outcome.text)
+        if len(outcome) > call_frames.BODY_BYTES_MAX:
+            self.counters.faults += 1
+            self.complaints.say(
+                "too long",
+                "an answer to %r of %d bytes is too long to be sent",
+                method,
+                len(outcome),
+                level=logging.ERROR,
+            )
+            return call_frames.failed(number, FAULT, "the answer is too long to be sent")
+        self.counters.answered += 1
+        return call_frames.answered(number, outcome)
 
     def lost(self, error: NetError) -> None:
         self.counters.lost += 1
         log.debug("a connection for calls ended: %s", error)
 
 
+class _BegunAnswer:
+    """Called with the answer."""
+
+    __slots__ = ("_connection", "ask", "deadline_s", "give_up", "is_over")
+
+    def __init__(self, connection: _Connection, ask: call_frames.AskFrame) -> None:
+        self._connection = connection
+        self.ask = ask
+        self.deadline_s = trio.current_time() + ask.timeout_ms / 1_000
+        self.is_over = False
+        self.give_up: Callable[[], None]  # once it was begun
+
+    def __call__(self, outcome: bytes | Declined) -> None:
+        if not self.is_over:
+            self._connection.answered(self, outcome)
+
+
 class _Connection:
     """There may be thousands on which nothing is said: a task each, and no more."""
 
     __slots__ = (
+        "_begun",
         "_channel",
         "_counters",
         "_is_writing",
@@ -93,6 +164,7 @@ class _Connection:
         "_peer",
         "_running",
         "_server",
+        "_watch",
     )
 
     def __init__(self, server: CallServer, channel: Channel, peer: Peer, nursery: trio.Nursery) -> None:
@@ -104,6 +176,8 @@ class _Connection:
         self._outbox = Outbox()
         self._is_writing = False
         self._running: dict[int, trio.CancelScope] = {}
+        self._begun: dict[int, _BegunAnswer] = {}
+        self._watch: trio.CancelScope | None = None  # until the first of them is overdue
 
     async def read(self) -> None:
         try:
@@ -120,12 +194,8 @@ class _Connection:
             self._server.faults.dropped("call", error)
 
     async def _write(self) -> None:
-        """What is waiting. Whoever has something to say does it, unless somebody is at it."""
-        if self._is_writing:
-            return
-        self._is_writing = True
+        """What is waiting, unless somebody is at it."""
         try:
-            await trio.lowlevel.checkpoint()  # others may have something to say in this round of the loop
             while self._outbox:
                 await self._outbox.send_to(self._channel)
         except NetError as error:
@@ -134,17 +204,26 @@ class _Connection:
         finally:
             self._is_writing = False
 
+    def _write_soon(self) -> None:
+        """In the next round of the loop, for others may have something to say in this one."""
+        if not self._is_writing:
+            self._is_writing = True
+            self._nursery.start_soon(self._write)
+
     def _take(self, frame: call_frames.Frame | None) -> None:
         match frame:
             case call_frames.AskFrame():
                 self._ask(frame)
             case call_frames.Tell(topic, body):
                 self._counters.heard += 1
-                self._server.answerer.hear(self._peer, topic, body)
+                self._server.hear(self._peer, topic, body)
             case call_frames.Cancel(number):
                 if number in self._running:
                     self._counters.cancelled += 1
                     self._running[number].cancel()
+                elif number in self._begun:
+                    self._counters.cancelled += 1
+                    self._give_up(self._begun[number])
             case call_frames.Beat():
                 self._say(call_frames.BEAT_BACK)
             case None:
@@ -154,10 +233,10 @@ class _Connection:
 
     def _ask(self, ask: call_frames.AskFrame) -> None:
         limits = self._server.limits
-        if ask.number in self._running:
+        if ask.number in self._running or ask.number in self._begun:
             raise MalformedFrame("two calls with one number")
         is_full = (
-            len(self._running) >= limits.calls_per_connection_max
+            len(self._running) + len(self._begun) >= limits.calls_per_connection_max
             or self._counters.in_flight >= limits.calls_max
         )
         if is_full or not self._has_room(ask):
@@ -165,12 +244,15 @@ class _Connection:
             self._say(call_frames.failed(ask.number, BUSY, "it has as many calls as it can take"))
             return
         self._counters.in_flight += 1
-        self._running[ask.number] = trio.CancelScope()
-        self._nursery.start_soon(self._answer, ask)
+        if self._server.begin is not None:
+            self._begin(ask, self._server.begin)
+        else:
+            self._running[ask.number] = trio.CancelScope()
+            self._nursery.start_soon(self._answer, ask)
 
     def _say(self, frame: bytes) -> None:
-        if self._outbox.put(frame) and not self._is_writing:
-            self._nursery.start_soon(self._write)
+        if self._outbox.put(frame):
+            self._write_soon()
 
     def _has_room(self, ask: call_frames.AskFrame) -> bool:
         """Then its body is held, until it is answered."""
@@ -180,12 +262,64 @@ class _Connection:
             return False
         return True
 
+    # Answers that take no task.
+
+    def _begin(self, ask: call_frames.AskFrame, begin: Begin) -> None:
+        call = self._begun[ask.number] = _BegunAnswer(self, ask)
+        try:
+            call.give_up = begin(self._peer, ask.method, ask.body, call)
+        except Exception as error:
+            call(self._server.outcome_of_fault(error))
+        if not call.is_over:
+            self._watch_until(call.deadline_s)
+
+    def answered(self, call: _BegunAnswer, outcome: bytes | Declined) -> None:
+        self._forget(call)
+        # Also when the outbox is full: that stops the reading of calls, not the answers to them.
+        self._outbox.put_anyway(self._server.frame_of(call.ask.number, call.ask.method, outcome))
+        self._write_soon()
+
+    def give_up_all(self) -> None:
+        for call in list(self._begun.values()):
+            self._give_up(call)
+
+    def _give_up(self, call: _BegunAnswer) -> None:
+        if not call.is_over:
+            self._forget(call)
+            call.give_up()
+
+    def _forget(self, call: _BegunAnswer) -> None:
+        call.is_over = True
+        del self._begun[call.ask.number]
+        self._channel.share.free(len(call.ask.body))
+        self._counters.in_flight -= 1
+
+    def _watch_until(self, deadline_s: float) -> None:
+        if self._watch is None:
+            self._watch = trio.CancelScope()
+            self._nursery.start_soon(self._end_overdue)
+        elif deadline_s < self._watch.deadline:
+            self._watch.deadline = deadline_s
+
+    async def _end_overdue(self) -> None:
+        """Its deadline is only ever lowered: most calls are over by then."""
+        while self._begun:
+            first_s = min([call.deadline_s for call in self._begun.values()])
+            with trio.CancelScope(deadline=first_s) as self._watch:
+                await trio.sleep_forever()
+            now_s = trio.current_time()
+            for call in [call for call in self._begun.values() if call.deadline_s <= now_s]:
+                self._counters.overdue += 1
+                self._give_up(call)
+        self._watch = None
+
+    # Those that take one.
+
     async def _answer(self, ask: call_frames.AskFrame) -> None:
         scope = self._running[ask.number]
         scope.deadline = trio.current_time() + ask.timeout_ms / 1_000
         try:
             with scope:
-                # Also when the outbox is full: that stops the reading of calls, not the answers to them.
                 self._outbox.put_anyway(await self._outcome(ask))
             # An answer that was ready at the deadline has been sent; the caller decides what it is worth.
             self._counters.overdue += scope.cancelled_caught and trio.current_time() >= scope.deadline
@@ -193,29 +327,18 @@ class _Connection:
             self._channel.share.free(len(ask.body))
             self._counters.in_flight -= 1
             del self._running[ask.number]
-        await self._write()
+        if not self._is_writing:
+            self._is_writing = True
+            await trio.lowlevel.checkpoint()  # others may have something to say in this round of the loop
+            await self._write()
 
     async def _outcome(self, ask: call_frames.AskFrame) -> bytes:
-        number = ask.number
+        assert self._server.answer is not None, "what begins its answers takes no tasks"
+        outcome: bytes | Declined
         try:
-            body = await self._server.answerer.answer(self._peer, ask.method, ask.body)
+            outcome = await self._server.answer(self._peer, ask.method, ask.body)
         except Declined as no:
-            self._counters.declined += 1
-            return call_frames.failed(number, no.code, no.text)
+            outcome = no
         except Exception as error:
-            # One faulty call must not end the connection of all the others.
-            self._counters.faults += 1
-            self._server.faults.dropped("call", error)
-            return call_frames.failed(number, FAULT, "it failed because of a bug, and logged it")
-        if len(body) > call_frames.BODY_BYTES_MAX:
-            self._counters.faults += 1
-            self._server.complaints.say(
-                "too long",
-                "an answer to %r of %d bytes is too long to be sent",
-                ask.method,
-                len(body),
-                level=logging.ERROR,
-            )
-            return call_frames.failed(number, FAULT, "the answer is too long to be sent")
-        self._counters.answered += 1
-        return call_frames.answered(number, body)
+            outcome = self._server.outcome_of_fault(error)
+        return self._server.frame_of(ask.number, ask.method, outcome)

@@ -62,20 +62,33 @@ class LineCounters:
     attempts_failed: int = 0
 
 
-class _Call:
-    __slots__ = ("done", "is_abandoned", "is_sent", "outcome")
+Ended = Callable[["bytes | CallError"], None]  # must be quick, for the connection waits, and must not raise
+
+
+class BegunCall:
+    __slots__ = ("ended", "is_over", "is_sent", "number")
+
+    def __init__(self, number: int, ended: Ended) -> None:
+        self.number = number
+        self.ended = ended
+        self.is_sent = False
+        self.is_over = False
+
+    def leaves(self) -> bool:
+        self.is_sent = not self.is_over
+        return self.is_sent
+
+
+class _Awaited:
+    """What came of a call that a task waits for."""
+
+    __slots__ = ("done", "outcome")
 
     def __init__(self) -> None:
         self.done = trio.Event()
-        self.is_sent = False
-        self.is_abandoned = False
         self.outcome: bytes | CallError = b""
 
-    def leaves(self) -> bool:
-        self.is_sent = not self.is_abandoned
-        return self.is_sent
-
-    def end(self, outcome: bytes | CallError) -> None:
+    def __call__(self, outcome: bytes | CallError) -> None:
         self.outcome = outcome
         self.done.set()
 
@@ -97,40 +110,51 @@ class CallConnection:
         self._rng = rng
         self._outbox = Outbox()
         self._channel: Channel | None = None  # while connected
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, BegunCall] = {}
         self._number = 0
         self._used_at_s = 0.0
         self._problem = ""  # of the last attempt to connect, if that failed
         self.peer: Peer | None = None  # while connected
 
-    async def ask(self, method: str, body: bytes, *, timeout_s: float) -> bytes:
+    def begin(self, method: str, body: bytes, ended: Ended, *, timeout_s: float) -> BegunCall:
+        """Without a task: `ended` is called once, later. The time is told to the peer, and kept by whoever
+        begins it: with `give_up`. Raises `NotSent`."""
         if len(body) > call_frames.BODY_BYTES_MAX:
             raise NotSent(f"a call of {len(body)} bytes; at most {call_frames.BODY_BYTES_MAX} can be sent")
         if len(self._calls) >= CALLS_MAX:
             raise NotSent(f"{CALLS_MAX} calls to this agent are waiting for answers already")
         self._used_at_s = trio.current_time()
         self._number += 1
-        number, call = self._number, _Call()
-        if not self._outbox.put(call_frames.ask(number, method, timeout_s, body), call.leaves):
+        call = BegunCall(self._number, ended)
+        if not self._outbox.put(call_frames.ask(call.number, method, timeout_s, body), call.leaves):
             raise NotSent("this agent reads too slowly: what waits to be sent to it has reached its limit")
-        self._calls[number] = call
+        self._calls[call.number] = call
+        return call
+
+    def give_up(self, call: BegunCall) -> CallError:
+        """Its deadline passed, or its caller went away: the peer need not go on with it, and `ended` is not
+        called. What is known of it."""
+        if not call.is_over:
+            call.is_over = True
+            del self._calls[call.number]
+            if call.is_sent and self.peer is not None:
+                self._outbox.put(call_frames.cancel(call.number))
+        if call.is_sent:
+            return Unanswered("no answer came in time")
+        return NotSent(f"there was no connection in time{self._problem}")
+
+    async def ask(self, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        awaited = _Awaited()
+        call = self.begin(method, body, awaited, timeout_s=timeout_s)
         try:
             with trio.move_on_after(timeout_s):
-                await call.done.wait()
+                await awaited.done.wait()
         finally:
-            del self._calls[number]
-            if not call.done.is_set():
-                # Its deadline passed, or its caller went away: the peer need not go on with it.
-                call.is_abandoned = True
-                if call.is_sent and self.peer is not None:
-                    self._outbox.put(call_frames.cancel(number))
-        if not call.done.is_set():
-            if call.is_sent:
-                raise Unanswered("no answer came in time")
-            raise NotSent(f"there was no connection in time{self._problem}")
-        if isinstance(call.outcome, CallError):
-            raise call.outcome
-        return call.outcome
+            late = self.give_up(call)
+        outcome = awaited.outcome if awaited.done.is_set() else late
+        if isinstance(outcome, CallError):
+            raise outcome
+        return outcome
 
     def tell(self, topic: str, body: bytes) -> bool:
         """Whether it was taken along; that it arrives, nobody promises."""
@@ -177,9 +201,8 @@ class CallConnection:
     def _give_up(self, error: NetError) -> None:
         self._problem = f": {error}"
         self.counters.tells_dropped += self._outbox.clear()
-        for call in self._calls.values():
-            if not call.done.is_set():
-                call.end(NotSent(str(error)))
+        for call in list(self._calls.values()):
+            self._end(call.number, NotSent(str(error)))
 
     async def _converse(self, opened: OpenedChannel) -> None:
         self.peer, self._channel = opened.peer, opened.channel
@@ -203,9 +226,9 @@ class CallConnection:
 
     def _lose(self, why: str = "the connection was closed") -> None:
         """Calls that were sent will not be answered; those that wait go out on the next connection."""
-        for call in self._calls.values():
-            if call.is_sent and not call.done.is_set():
-                call.end(Unanswered(f"the connection was lost before the answer came: {why}"))
+        for call in list(self._calls.values()):
+            if call.is_sent:
+                self._end(call.number, Unanswered(f"the connection was lost before the answer came: {why}"))
 
     async def _write(self, channel: Channel) -> None:
         while True:
@@ -234,6 +257,7 @@ class CallConnection:
                 raise MalformedFrame("an answering agent that asks")
 
     def _end(self, number: int, outcome: bytes | CallError) -> None:
-        call = self._calls.get(number)
-        if call is not None and not call.done.is_set():  # else nobody waits for it any more
-            call.end(outcome)
+        call = self._calls.pop(number, None)
+        if call is not None:  # else nobody waits for it any more
+            call.is_over = True
+            call.ended(outcome)

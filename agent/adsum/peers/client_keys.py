@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -74,21 +75,29 @@ class ClientKeys:
         self._now = now
         self._save = save
         self._faults = faults
-        self._asks: dict[int, trio.CancelScope] = {}  # by ticket
-        self._nursery: trio.Nursery | None = None
+        self._asks: dict[
+            int, tuple[float, Callable[[], CallError]]
+        ] = {}  # by ticket: until when, gives it up
         self._nap = trio.CancelScope()
+        self._alarm_ns = math.inf  # when the nap ends for the core; perhaps before there is anything to do
+        self._unsent: list[ServerUnreached] = []  # what the core is still to be told of
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. What is asked while nobody runs it waits."""
-        async with trio.open_nursery() as self._nursery:
-            await self._nursery.start(self._lines.run)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._lines.run)
             self._perform(self.core.receive(self._now(), ServersChanged()))
             task_status.started()
             while True:
                 with trio.CancelScope() as self._nap:
+                    self._alarm_ns = math.inf
                     self._set_alarm()
+                    self._nap_until(
+                        min([until_s for until_s, _give_up in self._asks.values()], default=math.inf)
+                    )
                     await trio.sleep_forever()
                 try:
+                    self._end_late_asks()
                     self._perform(self.core.tick(self._now()))
                 except Exception as error:
                     self._faults.dropped("tick", error)
@@ -155,41 +164,64 @@ class ClientKeys:
     def _perform(self, effects: list[ForwardEffect]) -> None:
         for effect in effects:
             match effect:
-                case AskServer(ticket):
-                    assert self._nursery is not None, "it runs"
-                    self._asks[ticket] = trio.CancelScope()
-                    self._nursery.start_soon(self._ask, effect)
+                case AskServer():
+                    self._ask(effect)
                 case CancelAsk(ticket):
-                    self._asks[ticket].cancel()
+                    if ticket in self._asks:
+                        _until_s, give_up = self._asks.pop(ticket)
+                        give_up()
                 case AnswerForwarded(token, outcome):
                     assert isinstance(token, _Asked), "as it was asked"
                     token.answered(outcome)
                 case Save():
                     self._save(effect)
+        while self._unsent:
+            self._perform(self.core.receive(self._now(), self._unsent.pop()))
         self._set_alarm()
 
     def _set_alarm(self) -> None:
+        """Only ever to an earlier time: most of what is due is over by then."""
         due_ns = self.core.deadline()
-        if due_ns is None:
-            self._nap.deadline = math.inf
-        else:
-            self._nap.deadline = trio.current_time() + (due_ns - self._now().monotonic_ns) / SECOND
+        if due_ns is not None and due_ns < self._alarm_ns:
+            self._alarm_ns = due_ns
+            self._nap_until(trio.current_time() + (due_ns - self._now().monotonic_ns) / SECOND)
 
-    async def _ask(self, asked: AskServer) -> None:
-        report: ForwardReport | None = None
-        with self._asks[asked.ticket]:
-            try:
-                body = await self._lines.ask(
-                    asked.node_id, asked.method, asked.body, timeout_s=asked.timeout_ns / SECOND
-                )
-                report = ServerAnswered(asked.ticket, body)
-            except Declined as no:
-                report = _refused(asked.ticket, no)
-            except CallError as error:
-                report = ServerUnreached(asked.ticket, not isinstance(error, NotSent), str(error))
-        del self._asks[asked.ticket]
-        if report is not None:
-            self._receive(report)
+    def _nap_until(self, at_s: float) -> None:
+        if at_s < self._nap.deadline:
+            self._nap.deadline = at_s
+
+    # Asks: they take no tasks, for there are thousands.
+
+    def _ask(self, asked: AskServer) -> None:
+        timeout_s, ended = asked.timeout_ns / SECOND, partial(self._ended, asked.ticket)
+        try:
+            give_up = self._lines.begin(asked.node_id, asked.method, asked.body, ended, timeout_s=timeout_s)
+        except NotSent as error:
+            self._unsent.append(_unreached(asked.ticket, error))
+        else:
+            until_s = trio.current_time() + timeout_s
+            self._asks[asked.ticket] = until_s, give_up
+            self._nap_until(until_s)
+
+    def _ended(self, ticket: int, outcome: bytes | CallError) -> None:
+        del self._asks[ticket]
+        if isinstance(outcome, bytes):
+            self._receive(ServerAnswered(ticket, outcome))
+        elif isinstance(outcome, Declined):
+            self._receive(_refused(ticket, outcome))
+        else:
+            self._receive(_unreached(ticket, outcome))
+
+    def _end_late_asks(self) -> None:
+        now_s = trio.current_time()
+        late = [(ticket, give_up) for ticket, (until_s, give_up) in self._asks.items() if until_s <= now_s]
+        for ticket, give_up in late:
+            if self._asks.pop(ticket, None) is not None:  # else it was cancelled for what another one meant
+                self._receive(_unreached(ticket, give_up()))
+
+
+def _unreached(ticket: int, error: CallError) -> ServerUnreached:
+    return ServerUnreached(ticket, not isinstance(error, NotSent), str(error))
 
 
 def _refused(ticket: int, no: Declined) -> ForwardReport:

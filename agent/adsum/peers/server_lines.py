@@ -15,7 +15,7 @@ import trio
 from adsum.address import Address
 from adsum.mutable import dataclass
 from adsum.net import call_frames
-from adsum.net.calls import CallConnection, NotSent
+from adsum.net.calls import CallConnection, CallError, Ended, NotSent
 from adsum.net.errors import BadPeer, PeerUnreachable
 from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Purpose
@@ -50,8 +50,12 @@ class ServerLines:
             task_status.started()
             await trio.sleep_forever()
 
-    async def ask(self, node_id: bytes, method: str, body: bytes, *, timeout_s: float) -> bytes:
-        return await self._line(node_id).ask(method, body, timeout_s=timeout_s)
+    def begin(
+        self, node_id: bytes, method: str, body: bytes, ended: Ended, *, timeout_s: float
+    ) -> Callable[[], CallError]:
+        """As `CallConnection.begin`; what is returned gives it up."""
+        line = self._line(node_id)
+        return partial(line.give_up, line.begin(method, body, ended, timeout_s=timeout_s))
 
     def _line(self, node_id: bytes) -> CallConnection:
         made = self._lines.pop(node_id, None)

@@ -7,9 +7,9 @@ change is a call that is answered late; it ends when its caller cancels it or ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
-
-import trio
 
 from adsum import forwarded
 from adsum.kv import KeyCause
@@ -19,7 +19,6 @@ from adsum.net.introduction import Peer
 from adsum.net.streams import AgentLines
 from adsum.net.unread import UnreadBytes
 from adsum.servers.agent_questions import AgentQuestions, AgentRefusal
-from adsum.servers.requests import OneAnswer
 
 LINES_MAX = 8_192
 LINES_PER_HOST_MAX = 1_024  # behind one address there may be many
@@ -56,19 +55,26 @@ class AgentCalls:
     def lines(self, lines_max: int = LINES_MAX) -> AgentLines:
         return AgentLines(self._calls, self._unread, lines_max, min(LINES_PER_HOST_MAX, lines_max))
 
-    async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
+    def begin(
+        self, caller: Peer, method: str, body: bytes, answered: Callable[[bytes | Declined], None]
+    ) -> Callable[[], None]:
         if not (caller.is_authenticated or self._knows.is_agent(caller)):
             self.strangers += 1
-            raise Declined(forwarded.code_of(KeyCause.NO_LEADER), NOT_A_MEMBER)
-        answer = OneAnswer[bytes]()
-        asked = self.questions.begin(caller.identity.node_id, method, body, answer)
-        try:
-            return await answer.wait()
-        except trio.Cancelled:
-            self.questions.give_up(asked)
-            raise
-        except AgentRefusal as refusal:
-            raise Declined(refusal.code, refusal.sentence) from refusal
+            answered(Declined(forwarded.code_of(KeyCause.NO_LEADER), NOT_A_MEMBER))
+            return nothing_to_give_up
+
+        def told(outcome: bytes | AgentRefusal) -> None:
+            if isinstance(outcome, AgentRefusal):
+                answered(Declined(outcome.code, outcome.sentence))
+            else:
+                answered(outcome)
+
+        asked = self.questions.begin(caller.identity.node_id, method, body, told)
+        return partial(self.questions.give_up, asked)
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
         """Nothing is told without an answer."""
+
+
+def nothing_to_give_up() -> None:
+    pass

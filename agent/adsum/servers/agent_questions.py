@@ -12,6 +12,7 @@ Without a leader what needs one is refused at once: the agent holds it, and trie
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 from uuid import UUID
 
@@ -118,7 +119,7 @@ class AgentQuestions:
 
     def _may_propose(self, node_id: bytes, key: DedupKey, answered: AgentAnswered) -> bool:
         numbers = key[1:]
-        if key.client != str(UUID(bytes=node_id)):
+        if key.client != node_of(node_id):
             self.counters.impostors += 1
             answered(_failed("this write is in another agent's name"))
         elif min(numbers) < 0 or max(numbers) >= wire.NUMBER_MAX or key.attempt >= ATTEMPTS_MAX:
@@ -282,6 +283,11 @@ class _RestOfBytes:
         start, self._start = self._start, self._start + forwarded.PIECE_BYTES
         piece = self._encoded[start : self._start]
         return forwarded.encode(forwarded.FoundPiece(piece, 0 if self.is_taken else number))
+
+
+@lru_cache(maxsize=1_024)
+def node_of(node_id: bytes) -> str:
+    return str(UUID(bytes=node_id))
 
 
 def _refusal(refusal: KeyRefusal) -> AgentRefusal:
