@@ -82,6 +82,22 @@ def test_a_node_with_more_sessions_than_one_entry_ends_takes_all_of_them_along(c
     assert client.agent.get_json("/v1/session/node/crowded") == []
 
 
+def test_what_agents_have_of_servers_that_lost_all_goes_when_these_are_founded_anew() -> None:
+    with emptied(Cluster(adsum_program())) as cluster:
+        places = loopbacks(2)
+        server = cluster.add(places[0], {"server": True, "bootstrap": True})
+        client = cluster.add(places[1], joining(places[0]))
+        cluster.wait_for_one_view()
+        assert until(
+            lambda: client.agent.put("/v1/catalog/register", PRINTER) == (200, b"true"), within_s=LEADER_S_MAX
+        )
+        assert until(lambda: addresses(client) == ["10.9.0.1"], within_s=SEEN_S_MAX)
+        server.kill()
+        server.lose_data()
+        server.restart()
+        assert until(lambda: is_unknown(client) and is_unknown(server), within_s=LEADER_S_MAX)
+
+
 def addresses(member: Member) -> list[str]:
     answer = asked(member)
     return sorted(str(record.address) for each in answer.answer for record in each)
