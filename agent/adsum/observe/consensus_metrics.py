@@ -421,6 +421,8 @@ CONSENSUS = table(
     counter("adsum_kv_wakes_total", lambda s: s.consensus.keys.counters.wakes),
     "Writes run on the copy here, by what was asked and what came of it; each server runs all of them.",
     counter("adsum_kv_writes_total{verb,outcome}", _writes),
+    "Operations of transactions that were refused here, for all of these would have read too much.",
+    counter("adsum_kv_transaction_reads_refused_total", lambda s: s.consensus.machine.reads_refused),
     "Reads that came to this server, by mode.",
     counter(
         "adsum_kv_reads_total{mode}",
