@@ -3,6 +3,10 @@
 The command line and the agent both watch, one with a socket of its own and one without any, so the questions
 and their order are here. An answer is news if its index moved and it says something else than the last one:
 an index may move for a change that this question does not show.
+
+An agent that has just come to a cluster knows nothing of it yet. Its first answer would tell a handler that
+there is nothing, which a proxy takes for its word, so until the agent has met the others there is no answer:
+as in Consul, where only servers answer. What an agent remembers of its last run is handed over.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ PARAMETERS = {
     "event": ("name",),
 }
 NEEDED = {"key": "key", "keyprefix": "prefix", "service": "service"}
+STALE, JOINING = "X-Adsum-Stale", "joining"  # says who has compared its catalog with nobody yet
+HAS_MET_NOBODY = "this agent has somebody to join, and has compared its catalog with nobody yet"
 WITHOUT_TYPE = "the type of the watch is missing"
 
 

@@ -170,6 +170,20 @@ def test_an_agent_that_is_away_for_a_while_is_asked_again() -> None:
             assert first.asked[-1].query["wait"] == "25s"
 
 
+def test_an_agent_that_has_met_nobody_yet_is_asked_again_and_its_empty_answer_is_not_handed_over() -> None:
+    with fake_agent() as agent:
+        line = "GET /v1/catalog/nodes"
+        agent.answers[line], agent.headers[line] = [], {"X-Consul-Index": "5", "X-Adsum-Stale": "joining"}
+        with watching(agent.address, "-type=nodes", "echo $(cat)") as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == (
+                "adsum: watch: this agent has somebody to join, and has compared its catalog with nobody "
+                "yet; asking again in 1 s\n"
+            )
+            agent.answers[line], agent.headers[line] = ["there"], {"X-Consul-Index": "6"}
+            assert line_of(process) == '["there"]\n'
+
+
 def test_an_index_that_fell_is_asked_for_anew_and_is_no_change() -> None:
     """As after a restart of an agent: what it says is what it said before."""
     with fake_agent() as agent:

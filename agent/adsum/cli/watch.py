@@ -29,7 +29,16 @@ from adsum.cli.connection import (
     blaming_flags,
     connect,
 )
-from adsum.watch_plan import PARAMETERS, BadWatch, News, Watcher, plan_of
+from adsum.watch_plan import (
+    HAS_MET_NOBODY,
+    JOINING,
+    PARAMETERS,
+    STALE,
+    BadWatch,
+    News,
+    Watcher,
+    plan_of,
+)
 
 WAIT = "25s"  # of one blocked read: with what an agent adds to it, less than an answer may take
 RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
@@ -37,6 +46,10 @@ DEFAULT_SHELL = "/bin/sh"
 INDEX = "CONSUL_INDEX"
 TEXTS = ("key", "prefix", "service", "state", "name", "filter")
 ASKED_AGAIN = (http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+class HasMetNobody(CommandFailed):
+    pass
 
 
 def run(call: ParsedCommand) -> int:
@@ -80,9 +93,8 @@ def _news(call: ParsedCommand, watcher: Watcher) -> Iterator[News]:
                     has_answered, retry_s = True, RETRY_S_MIN
                     if news is not None:
                         yield news
-        except (AgentRefused, AgentUnreachable) as problem:
-            passes = isinstance(problem, AgentUnreachable) and has_answered
-            if not passes and not (isinstance(problem, AgentRefused) and problem.code in ASKED_AGAIN):
+        except (AgentRefused, AgentUnreachable, HasMetNobody) as problem:
+            if not _passes(problem, has_answered=has_answered):
                 raise
             print(f"adsum: watch: {problem}; asking again in {retry_s:.0f} s", file=sys.stderr, flush=True)
             time.sleep(retry_s * random.uniform(0.8, 1.2))  # so that not all come at once
@@ -101,6 +113,8 @@ def _asked(api: Api, watcher: Watcher) -> News | None:
         raise CommandFailed(
             f"what listens at {api.shown} answers, but not in JSON as an agent would"
         ) from None
+    if api.header(STALE) == JOINING:
+        raise HasMetNobody(HAS_MET_NOBODY)
     try:
         index = int(api.header("X-Consul-Index"))
     except ValueError:
@@ -127,6 +141,16 @@ def _handle(call: ParsedCommand, news: News, signals: _Signals) -> None:
     if child.returncode < 0:
         name = signal.strsignal(-child.returncode) or str(-child.returncode)
         raise CommandFailed(f"Error executing handler: signal: {name.lower()}")
+
+
+def _passes(problem: CommandFailed, *, has_answered: bool) -> bool:
+    match problem:
+        case AgentUnreachable():
+            return has_answered
+        case AgentRefused():
+            return problem.code in ASKED_AGAIN
+        case _:
+            return True
 
 
 class _Signals:

@@ -4,10 +4,6 @@ hands each change to its handler.
 While a handler runs nothing is asked, so that it is handed what there is now and not each step of the way.
 What cannot be asked, or handed over for want of a file or a process, is tried again; a handler that fails
 is not, until there is another change. Each is said once a minute.
-
-An agent that has just come to a cluster knows nothing of it yet. Its first answer would tell a handler that
-there is nothing, which a proxy takes for its word, so until the agent has met the others there is no answer:
-as in Consul, where only servers answer. What an agent remembers of its last run is handed over.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from adsum.http.response import Response
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 from adsum.logs.system_errors import is_shortage, told
-from adsum.watch_plan import News, Watcher
+from adsum.watch_plan import HAS_MET_NOBODY, JOINING, STALE, News, Watcher
 from adsum.watching.counters import WatchCounters
 
 INTERVAL_S_MIN = 0.25  # between two questions: a busy catalog changes a hundred times a second
@@ -34,8 +30,6 @@ RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
 INLINE_BYTES_MAX = 256 * 1024  # a longer answer is read in a thread, as it takes more than a few milliseconds
 SENTENCE_LENGTH_MAX = 512  # of a refusal that is repeated in the log
 OK, NOT_FOUND = 200, 404
-JOINING = "joining"  # in X-Adsum-Stale, of who has compared its catalog with nobody yet
-HAS_MET_NOBODY = "this agent has somebody to join, and has compared its catalog with nobody yet"
 
 log = logging.getLogger("agent.watch")
 
@@ -124,7 +118,7 @@ class ConfiguredWatch:
         is_absent = response.status == NOT_FOUND and plan.is_of_keys
         if response.status != OK and not is_absent:
             raise NotAnswered(body[:SENTENCE_LENGTH_MAX].decode(errors="replace") or f"{response.status}")
-        if _header(response, "x-adsum-stale") == JOINING:
+        if _header(response, STALE) == JOINING:
             raise NotAnswered(HAS_MET_NOBODY)
         answer = None
         if not is_absent:
@@ -153,8 +147,8 @@ class ConfiguredWatch:
 
 
 def _index(response: Response) -> int:
-    return max(int(_header(response, "x-consul-index") or 1), 1)
+    return max(int(_header(response, "X-Consul-Index") or 1), 1)
 
 
 def _header(response: Response, wanted: str) -> str:
-    return next((value for name, value in response.headers if name.lower() == wanted), "")
+    return next((value for name, value in response.headers if name.lower() == wanted.lower()), "")
