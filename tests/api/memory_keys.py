@@ -34,16 +34,18 @@ class InstantConsensus:
         self.apply_level = 2
         self.level_waits_for: list[str] = []
         self.waits_for = ""
-        self.ticks: int | None = None  # each read is asked by itself
+        self.read_turn: int | None = None  # each read is asked by itself
         self.figures: ConsensusFigures | None = None
         self.refuses: Exception | None = None
         self.holds = False
+        self.held: list[Callable[[int], None]] = []  # what waits for an answer
         self.given_up: list[object] = []
 
     def submit(self, request: SubmitProposal | SubmitRead) -> None:
         token: object = request.token
         assert callable(token)
         if self.holds:
+            self.held.append(token)
             return
         if self.refuses is not None:
             token(self.refuses)

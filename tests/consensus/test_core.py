@@ -12,6 +12,7 @@ from adsum.consensus import commands, compaction, core, reports
 from adsum.consensus.effects import (
     AnswerRequests,
     AppliedTo,
+    AskLeader,
     BringSnapshot,
     ConsensusEffect,
     HandedOver,
@@ -46,6 +47,7 @@ from adsum.raft.types import (
     Configuration,
     Entry,
     EntryKind,
+    MemberId,
     Role,
     SnapshotMeta,
     SnapshotRef,
@@ -225,6 +227,59 @@ def test_the_three_milliseconds_begin_anew_when_entries_brought_the_news_before(
     bench.pass_ms(1)
     commits = [getattr(sent.message, "commit", None) for sent in bench.taken(SendMessage)]
     assert commits == [4]
+
+
+def beats(bench: Bench) -> list[tuple[MemberId, int]]:
+    """Whom it asked, in which round."""
+    sent = [each.message for each in bench.taken(SendMessage)]
+    return [(message.target, message.round) for message in sent if isinstance(message, Heartbeat)]
+
+
+def beat_answered(bench: Bench, member: MemberId, number: int) -> None:
+    reply = HeartbeatReply(STAMP, member, A, bench.core.raft.replica.term, number, 2)
+    bench.effects += bench.core.receive(bench.now, reply)
+    bench.settle()
+
+
+def test_reads_that_come_while_one_is_asked_about_share_the_next_question() -> None:
+    bench = elected()
+    for token in ("first", "second", "third"):
+        bench.core.command(bench.now, commands.SubmitRead(token))
+        bench.settle()
+    ((member, number),) = beats(bench)
+    assert member == B
+    beat_answered(bench, B, number)
+    assert answers(bench) == [("first", 2)]
+    ((member, later),) = beats(bench)
+    beat_answered(bench, B, number)
+    assert answers(bench) == []
+    beat_answered(bench, B, later)
+    assert answers(bench) == [("second", 2), ("third", 2)]
+
+
+def test_when_who_was_asked_about_a_read_is_late_the_others_are_asked() -> None:
+    bench = elected()
+    bench.core.command(bench.now, commands.SubmitRead("read"))
+    bench.settle()
+    beats(bench)
+    bench.pass_ms(2)
+    assert beats(bench) == []
+    bench.pass_ms(1)
+    asked = beats(bench)
+    assert [member for member, _number in asked] == [B, C]
+    beat_answered(bench, C, asked[0][1])
+    assert answers(bench) == [("read", 2)]
+
+
+def test_reads_that_wait_for_the_end_of_a_question_are_asked_elsewhere_when_leadership_is_lost() -> None:
+    bench = elected()
+    for token in ("first", "second"):
+        bench.core.command(bench.now, commands.SubmitRead(token))
+        bench.settle()
+    bench.core.receive(bench.now, Heartbeat(STAMP, B, A, Term(9), 1, 1))
+    bench.settle()
+    bench.pass_ms(100)
+    assert [asked.node for asked in bench.taken(AskLeader)] == ["b", "b"]
 
 
 def test_b14_after_a_pause_a_leader_asks_its_quorum_before_it_trusts_the_time() -> None:

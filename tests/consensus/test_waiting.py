@@ -5,6 +5,7 @@ import pytest
 from adsum.consensus import waiting
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Superseded
 from adsum.consensus.waiting import Answers, Proposals, WaitingReads
+from adsum.now import MILLISECOND
 from adsum.raft.errors import NotLeader, TooManyReads
 from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, EntryKind, Position, Term
@@ -60,6 +61,72 @@ def test_reads_that_come_together_are_one_question_and_wait_for_the_state_machin
     reads.applied(7, answers)
     assert answers == [("first", 7), ("second", 7)]
     assert len(reads) == 0
+
+
+class Quorum:
+    """It `AsksQuorum`: a test says when it has answered."""
+
+    def __init__(self) -> None:
+        self.is_asking = False
+        self.asked: list[int] = []
+        self.everybody = 0
+
+    def read_index(self, context: int) -> None:
+        self.asked.append(context)
+        self.is_asking = True
+
+    def ask_everybody(self) -> None:
+        self.everybody += 1
+
+
+def test_while_a_question_is_under_way_reads_gather_for_the_next() -> None:
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    reads.add("first")
+    reads.take_turn(quorum, 0, answers)
+    turn = reads.turn
+    for token in ("second", "third"):
+        reads.add(token)
+        reads.take_turn(quorum, 2 * MILLISECOND, answers)
+    assert (quorum.asked, reads.turn) == ([1], turn)
+    quorum.is_asking = False
+    reads.confirmed(ConfirmedRead(1, 7))
+    reads.take_turn(quorum, 2 * MILLISECOND, answers)
+    reads.applied(7, answers)
+    assert answers == [("first", 7)]
+    reads.confirmed(ConfirmedRead(2, 7))
+    reads.applied(7, answers)
+    assert answers == [("first", 7), ("second", 7), ("third", 7)]
+    assert (quorum.asked, reads.turn, quorum.everybody) == ([1, 2], turn + 1, 0)
+
+
+def test_where_the_quorum_is_late_everybody_is_asked_once_and_those_that_come_wait_for_nothing() -> None:
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    reads.add("first")
+    reads.take_turn(quorum, 0, answers)
+    due_ns = [reads.late_ns]
+    for time_ms in (3, 4):
+        reads.take_turn(quorum, time_ms * MILLISECOND, answers)
+        assert (quorum.asked, quorum.everybody) == ([1], 1)
+        due_ns.append(reads.late_ns)
+    reads.add("second")
+    reads.take_turn(quorum, 5 * MILLISECOND, answers)
+    assert (quorum.asked, quorum.everybody) == ([1, 2], 2)
+    due_ns.append(reads.late_ns)
+    assert due_ns == [3 * MILLISECOND, None, None, 8 * MILLISECOND]
+    assert (reads.counters.asked, reads.counters.late) == (2, 2)
+
+
+def test_the_turn_moves_with_every_question_and_whenever_nothing_is_asked() -> None:
+    """So whoever asks another server joins nobody who has done so."""
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    turns = []
+    for _ in range(2):
+        reads.take_turn(quorum, 0, answers)
+        turns.append(reads.turn)
+    reads.add("first")
+    reads.take_turn(quorum, 0, answers)
+    turns.append(reads.turn)
+    assert turns == [1, 2, 3]
 
 
 def test_with_leadership_go_the_reads_that_were_not_confirmed_and_no_others() -> None:

@@ -13,13 +13,14 @@ import pytest
 
 from adsum.address import Address
 from adsum.consensus import admission, effects
+from adsum.consensus.commands import Token
 from adsum.consensus.compaction import Compaction
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.effects import RecordSnapshot
 from adsum.consensus.installing import Installing
 from adsum.consensus.reports import SnapshotRead, SnapshotWritten
 from adsum.consensus.requests import HeldRequest, HeldRequests
-from adsum.consensus.waiting import Answers, Proposals
+from adsum.consensus.waiting import Answers, Proposals, WaitingReads
 from adsum.now import Now
 from adsum.raft import ballot, leader, quorum
 from adsum.raft.ballot import Ballot
@@ -177,6 +178,17 @@ def reads_do_not_wait_for_the_terms_first_commit(patch: pytest.MonkeyPatch) -> N
         self.reads.ask(context, self._log.commit)
 
     patch.setattr(Leader, "read", read)
+
+
+def reads_join_the_question_that_is_under_way(patch: pytest.MonkeyPatch) -> None:
+    """Its heartbeats left before they came: a newer leader may have answered somebody since."""
+
+    def add(self: WaitingReads, token: Token) -> None:
+        self._count += 1
+        group = self.gathered if self.gathered else next(reversed(self._asked.values()), self.gathered)
+        group.append(token)
+
+    patch.setattr(WaitingReads, "add", add)
 
 
 def heartbeats_commit_what_was_never_matched(patch: pytest.MonkeyPatch) -> None:

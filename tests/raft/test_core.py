@@ -61,7 +61,7 @@ from adsum.raft.types import (
     Ticket,
     bootstrap,
 )
-from tests.raft.support import STAMP, A, B, C, D, core, entries, entry, restored
+from tests.raft.support import STAMP, A, B, C, D, E, core, entries, entry, restored
 
 Kind = TypeVar("Kind", bound=Message)
 ALONE = restored(voters=(A,))
@@ -755,6 +755,75 @@ def test_b10_a_read_that_is_asked_again_needs_a_round_of_its_own() -> None:
     drained(server)
     server.step(heard(B, 2, second.round))
     assert [b.reads for b in drained(server) if b.reads] == []
+
+
+def asked(batches: Iterable[Batch]) -> list[MemberId]:
+    return [message.target for message in sent(batches, Heartbeat)]
+
+
+def test_about_reads_no_more_are_asked_than_a_majority_takes_those_that_answered_last() -> None:
+    server = core(restored(voters=(A, B, C, D, E)))
+    server.campaign()
+    drained(server)
+    for is_prevote in (True, False):
+        for member in (B, C):
+            server.step(vote(member, 2, is_prevote=is_prevote))
+        drained(server)
+    for member in (B, C):
+        server.step(have(member, 2, 2))
+    drained(server)
+    ticks(server, 2)
+    (message, *_) = sent(drained(server), Heartbeat, B)
+    for member in (C, E):
+        server.step(heard(member, 2, message.round))
+    server.read_index(7)
+    batches = drained(server)
+    assert asked(batches) == [C, E]
+    round_ = sent(batches, Heartbeat)[0].round
+    server.step(heard(E, 2, round_))
+    assert [b.reads for b in drained(server) if b.reads] == []
+    server.step(heard(C, 2, round_))
+    assert [b.reads for b in drained(server) if b.reads] == [[ConfirmedRead(7, 2)]]
+
+
+def test_everybody_is_asked_about_reads_when_those_keep_silent_and_anybodys_word_will_do() -> None:
+    server = leading()
+    server.read_index(7)
+    assert asked(drained(server)) == [B]
+    server.ask_everybody()
+    batches = drained(server)
+    assert asked(batches) == [B, C]
+    server.step(heard(C, 2, sent(batches, Heartbeat)[0].round))
+    assert [b.reads for b in drained(server) if b.reads] == [[ConfirmedRead(7, 2)]]
+    server.read_index(8)
+    assert asked(drained(server)) == [C]
+
+
+def test_nobody_is_asked_about_reads_that_are_confirmed() -> None:
+    server = leading()
+    server.ask_everybody()
+    assert asked(drained(server)) == []
+    assert not server.is_asking
+
+
+def test_heartbeats_go_to_everybody_however_often_a_few_are_asked_about_reads() -> None:
+    server = leading()
+    ticks(server, 1)
+    server.read_index(7)
+    assert asked(drained(server)) == [B]
+    ticks(server, 1)
+    assert asked(drained(server)) == [B, C]
+
+
+def test_while_voters_change_everybody_is_asked_about_reads() -> None:
+    server = leading()
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, C),), Transition.JOINT_EXPLICIT))
+    drained(server)
+    server.step(have(B, 2, 3))
+    drained(server)
+    assert server.replica.configuration.is_joint
+    server.read_index(7)
+    assert asked(drained(server)) == [B, C]
 
 
 def test_one_server_alone_confirms_its_reads_by_itself() -> None:

@@ -34,6 +34,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.votes_are_given_twice, "", 0, 60),
     (mutants.reads_are_confirmed_by_nobody, "pause split_leader", 0, 60),
     (mutants.reads_do_not_wait_for_the_terms_first_commit, "", 25, 100),
+    (mutants.reads_join_the_question_that_is_under_way, "delay campaign", 25, 60),
     (mutants.heartbeats_commit_what_was_never_matched, "split", 0, 5),
     (mutants.only_the_new_half_is_asked, "move_votes slow_network", 0, 60),
     (mutants.changes_do_not_wait_for_each_other, "change", 20, 60),

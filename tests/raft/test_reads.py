@@ -19,6 +19,17 @@ def test_a_read_is_confirmed_by_a_round_sent_after_it() -> None:
     assert len(reads) == 0
 
 
+def test_a_round_is_under_way_from_when_it_is_sent_until_it_is_answered() -> None:
+    reads = ReadRounds()
+    reads.ask(1, 40)
+    assert not reads.is_under_way
+    reads.next_round()
+    assert reads.is_under_way
+    reads.ask(2, 41)
+    reads.confirm(1)
+    assert not reads.is_under_way
+
+
 def test_reads_between_two_rounds_share_the_next() -> None:
     reads = ReadRounds()
     reads.ask(1, 40)

@@ -9,6 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from adsum.consensus.effects import StateDoubted
+from adsum.consensus.errors import QueueFull
 from adsum.external import ExternalDeregister, ExternalItem, ExternalKind, ExternalRegister
 from adsum.kv import (
     KeyCause,
@@ -103,6 +104,28 @@ def test_b12_only_a_read_that_may_be_stale_is_answered_without_asking_the_quorum
         answers = list[KeysFound | KeyRefusal]()
         consensus.keys.read(KeyRead(ReadShape.KEY, b"a", mode=mode), answers.append)
         assert len(answers) == count, mode
+
+
+def test_reads_are_asked_together_with_those_that_came_in_the_same_turn_of_consensus() -> None:
+    consensus, answers = InstantConsensus(), list[KeysFound | KeyRefusal]()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    consensus.holds = True
+    for turn in (1, 1, 2):
+        consensus.read_turn = turn
+        consensus.keys.read(KeyRead(ReadShape.KEY, b"a"), answers.append)
+    first, second = consensus.held
+    first(consensus.machine.applied)
+    assert len(answers) == 2
+    second(consensus.machine.applied)
+    assert len(answers) == 3
+
+
+def test_nobody_joins_reads_that_were_refused() -> None:
+    consensus, answers = InstantConsensus(), list[KeysFound | KeyRefusal]()
+    consensus.read_turn, consensus.refuses = 1, QueueFull("ask again")
+    for _ in range(2):
+        consensus.keys.read(KeyRead(ReadShape.KEY, b"a"), answers.append)
+    assert [type(answer) for answer in answers] == [KeyRefusal, KeyRefusal]
 
 
 def test_b23_whoever_gives_up_waits_for_nothing_any_more() -> None:

@@ -22,7 +22,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.verdicts_on_an_earlier_life_count, "", 5, 30),
     (mutants.evidence_from_before_the_session_counts, "", 2, 20),
     (mutants.only_what_moves_is_looked_at, "crash_leader", 0, 20),
-    (mutants.pauses_move_no_deadline, "suspend pause", 4, 40),
+    (mutants.pauses_move_no_deadline, "suspend pause", 190, 40),
 ]
 
 

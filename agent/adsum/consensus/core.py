@@ -100,7 +100,7 @@ class ConsensusCore:
         self.proposing = Proposing(self)
         self.propose = self.proposing.propose
         self._proposals = self.proposing.waiting
-        self._reads = WaitingReads()
+        self.reads = WaitingReads()
         self.answers: Answers = []  # that leave with the next effects
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
         self._effects: list[ConsensusEffect] = []
@@ -136,9 +136,9 @@ class ConsensusCore:
         return len(self._proposals)
 
     @property
-    def reads_waiting(self) -> int:
-        """For a quorum, or for what is applied here."""
-        return len(self._reads)
+    def holds_reads(self) -> bool:
+        """Nothing comes of a read before the question that is under way has its answer."""
+        return self.reads.late_ns is not None and self._now_ns < self.reads.late_ns and self.raft.is_asking
 
     def is_time_trusted(self, now: Now) -> bool:
         """For whoever would expire something by that time, perhaps the first after a pause (see `pace`)."""
@@ -152,7 +152,7 @@ class ConsensusCore:
         if self._is_due:
             return self._now_ns
         due_ns = min(self.pace.due_ns, self.compaction.due_ns, self.room.due_ns)
-        for more_ns in (self._news_ns, self.requests.due_ns, self.compaction.let_go_ns):
+        for more_ns in (self._news_ns, self.requests.due_ns, self.compaction.let_go_ns, self.reads.late_ns):
             if more_ns is not None and more_ns < due_ns:
                 due_ns = more_ns
         return due_ns
@@ -167,6 +167,7 @@ class ConsensusCore:
         return NOTHING
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
+        was_due, holds_reads = self._is_due, self.holds_reads
         self._note(now)
         match request:
             case commands.Propose():
@@ -175,6 +176,7 @@ class ConsensusCore:
                 self.requests.begin(*request, now.monotonic_ns)
             case commands.SubmitRead(token):
                 self.requests.begin(None, token, None, now.monotonic_ns)
+                self._is_due = was_due or not holds_reads
             case commands.GiveUp(token):
                 self.requests.give_up(token)
             case commands.ProposeChange(change, token):
@@ -264,7 +266,7 @@ class ConsensusCore:
         """The process ends: whoever waits is told so."""
         self.proposing.turn_away(Stopping("this server stopped before it was answered"))
         self._proposals.end(OutcomeUnknown("this server stopped before it was answered"), self.answers)
-        self._reads.end(Stopping("this server stopped before it was answered"), self.answers)
+        self.reads.end(Stopping("this server stopped before it was answered"), self.answers)
         self.requests.end(self.answers)
         return self._taken()
 
@@ -287,7 +289,7 @@ class ConsensusCore:
     def confirm_read(self, token: commands.Token) -> None:
         if not self.is_leader:
             raise NotLeader(f"the leader is {self.leader}")
-        self._reads.add(token)
+        self.reads.add(token)
 
     def passed_by_snapshot(self, index: int) -> None:
         """The state machine stands on it now, without the entries before it."""
@@ -304,7 +306,7 @@ class ConsensusCore:
         self._unapplied.clear()
         self._proposals.end(OutcomeUnknown(why), self.answers)
         self.requests.stop_reading(StateDiffers(why), self.answers)
-        self._reads.end(StateDiffers(why), self.answers)
+        self.reads.end(StateDiffers(why), self.answers)
 
     def fail(self, reason: str, during: str = "") -> None:
         """The process must end, for the first reason that there is."""
@@ -384,8 +386,7 @@ class ConsensusCore:
         )
 
     def _take_turn(self, *, tells_commits: bool) -> None:
-        if self._reads.gathered:
-            self._reads.ask(self.raft.read_index, self.answers)
+        self.reads.take_turn(self.raft, self._now_ns, self.answers)
         if self.proposing.queue.count:
             self.proposing.admit()
         self._take_batches(tells_commits=tells_commits)
@@ -415,7 +416,7 @@ class ConsensusCore:
             # Once a change is applied, who leaves with it is sent nothing any more: it hears of it before.
             tells_commits |= EntryKind.CONFIGURATION in map(_kind_of, batch.committed)
             for read in batch.reads:
-                self._reads.confirmed(read)
+                self.reads.confirmed(read)
             if batch.soft is not None:
                 self._turn(batch.soft)
             if batch.entries and self.is_leader:
@@ -431,7 +432,7 @@ class ConsensusCore:
     def _turn(self, soft: Soft) -> None:
         before, self.soft = self.soft, soft
         if soft.role is not Role.LEADER:
-            self._reads.lost(self.answers)
+            self.reads.lost(self.answers)
             self.proposing.turn_away(NotLeader(f"the leader is {soft.leader}"))
         self.counters.turns[soft.role] += soft.role is not before.role
         if soft.leader not in (None, self._last_leader):
@@ -463,7 +464,7 @@ class ConsensusCore:
     def _apply(self) -> None:
         count, answers = min(len(self._unapplied), APPLY_ENTRIES_MAX), self.answers
         if not count:
-            self._reads.applied(self.applied, answers)
+            self.reads.applied(self.applied, answers)
             return
         take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
         entries = rest = [take() for _ in range(count)]
@@ -480,7 +481,7 @@ class ConsensusCore:
         is_change = any(kind is not EntryKind.COMMAND for kind in set(map(_kind_of, entries)))
         self.raft.applied(entry.index)
         self.counters.entries_applied += count
-        self._reads.applied(entry.index, answers)
+        self.reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
         self.compaction.look_at_size()

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from adsum.consensus.commands import Token
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Superseded
+from adsum.mutable import dataclass
+from adsum.now import MILLISECOND
 from adsum.raft.errors import RaftRefused, TooManyReads
 from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, Position, Term
 
 READS_MAX = 16_384  # as many as the API has connections
+QUORUM_LATE_NS = 3 * MILLISECOND  # some ten times what an answer takes between busy servers of one site
 
 Answers: TypeAlias = list[tuple[Token, bytes | int | Exception]]
 
@@ -60,10 +63,31 @@ class Proposals:
         self.by_index.clear()
 
 
+@dataclass(slots=True)
+class ReadCounters:
+    asked: int = 0  # questions to the quorum, each about all reads that had gathered
+    late: int = 0  # after which everybody was asked
+
+
+class AsksQuorum(Protocol):
+    """As the core of raft does."""
+
+    @property
+    def is_asking(self) -> bool: ...
+
+    def read_index(self, context: int) -> None: ...
+
+    def ask_everybody(self) -> None: ...
+
+
 class WaitingReads:
-    """All that come between two batches share one question to the quorum."""
+    """They share questions to the quorum: while one is under way, those that come gather for the next. Where
+    the quorum is late with its answer they wait no longer, and everybody is asked."""
 
     def __init__(self) -> None:
+        self.turn = 0  # reads that come while it stands are asked together
+        self.counters = ReadCounters()
+        self.late_ns: int | None = None  # when the question that is under way has taken too long
         self._count = 0  # of all that wait
         self.gathered: list[Token] = []
         self._asked: dict[int, list[Token]] = {}
@@ -79,9 +103,23 @@ class WaitingReads:
         self._count += 1
         self.gathered.append(token)
 
+    def take_turn(self, raft: AsksQuorum, now_ns: int, answers: Answers) -> None:
+        is_asking = raft.is_asking
+        if is_asking and self.late_ns is not None and now_ns < self.late_ns:
+            return
+        self.turn += 1
+        has_gathered, was_awaited = bool(self.gathered), self.late_ns is not None
+        if has_gathered:
+            self.ask(raft.read_index, answers)
+        if is_asking and (has_gathered or was_awaited):
+            self.counters.late += 1
+            raft.ask_everybody()
+        self.late_ns = now_ns + QUORUM_LATE_NS if has_gathered else None
+
     def ask(self, read_index: Callable[[int], None], answers: Answers) -> None:
         """What has gathered, as one question. What the core refuses, it refuses all of them."""
         group, self.gathered = self.gathered, []
+        self.counters.asked += 1
         self._context += 1
         try:
             read_index(self._context)

@@ -65,6 +65,7 @@ VERBS = {
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted
 DOUBTS = ("differs", "disputed")
 QUEUE = ("queued", "refused")
+READ_QUESTIONS = ("asked", "late")
 # Of client agents, by the names of their own counters.
 CALL_ENDS = ("answered", "declined", "busy", "overdue", "cancelled", "faults")
 QUESTIONS = ("writes", "reads", "renewals", "renewals", "pieces")
@@ -343,7 +344,16 @@ CONSENSUS = table(
         ),
     ),
     "Reads that wait here for a quorum.",
-    gauge("adsum_raft_reads_waiting", driven(lambda d: d.core.reads_waiting)),
+    gauge("adsum_raft_reads_waiting", driven(lambda d: len(d.core.reads))),
+    "Questions of this leader to its quorum, each about all reads that had gathered, and how many were not "
+    "answered in time, so that every server was asked.",
+    counter(
+        "adsum_raft_read_questions_total{what}",
+        driven(
+            lambda d: {name: getattr(d.core.reads.counters, name) for name in READ_QUESTIONS},
+            dict.fromkeys(READ_QUESTIONS, 0),
+        ),
+    ),
     "Requests held here: without an answer yet, from here or from the leader.",
     gauge("adsum_raft_requests_held", driven(lambda d: len(d.core.requests))),
     "What requests went through: sent on to the leader, tried again, without anybody knowing what came of a "

@@ -49,7 +49,7 @@ from adsum.raft.messages import (
 from adsum.raft.quorum import VoteOutcome
 from adsum.raft.replica import Counts, Replica
 from adsum.raft.settings import RaftSettings
-from adsum.raft.status import PeerStatus, RaftStatus
+from adsum.raft.status import RaftStatus, status_of
 from adsum.raft.tickets import Tickets
 from adsum.raft.types import (
     Configuration,
@@ -114,6 +114,16 @@ class RaftCore:
         """Answered in some later batch's `reads`, or never if leadership is lost."""
         self._leading().read(context)
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether we lead, about reads, and no quorum has answered yet."""
+        return self._leader is not None and self._leader.reads.is_under_way
+
+    def ask_everybody(self) -> None:
+        """About the reads of which a few were asked, who let us wait."""
+        if self._leader is not None:
+            self._leader.ask_everybody()
+
     def transfer(self, target: MemberId) -> None:
         self._leading().transfer(target)
 
@@ -123,23 +133,7 @@ class RaftCore:
             self._become_pre_candidate()
 
     def status(self) -> RaftStatus:
-        replica, log = self.replica, self.replica.log
-        progress = self._leader.progress if self._leader else {}
-        return RaftStatus(
-            role=replica.role,
-            leader=replica.leader,
-            hard_state=replica.hard_state,
-            first_index=log.first_index,
-            last_index=log.last_index,
-            stable=log.stable,
-            applied=log.applied,
-            configuration=replica.configuration,
-            transferee=self._leader.transferee if self._leader else None,
-            members=tuple(
-                PeerStatus(id_, p.match, p.mode, p.is_active, p.can_lead, p.apply_level_max)
-                for id_, p in progress.items()
-            ),
-        )
+        return status_of(self.replica, self._leader)
 
     @property
     def owes_commit_news(self) -> bool:

@@ -10,6 +10,8 @@ Only an entry of this term is committed by counting. An older one that a majorit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND
 from adsum.raft.changer import LEAVE_JOINT, ChangeVerb, ConfigurationChange, changed, encode_configuration
@@ -83,7 +85,7 @@ class Leader:
     def flush(self, *, with_commit_news: bool = True) -> None:
         """Everything that may be sent now; what is only news of a commit can ride with the next entries."""
         if self.reads.wants_round:
-            self._heartbeat()
+            self._begin_round(self._quickest_voters())
         for member, progress in self.progress.items():
             if member != self._replica.me:
                 self._replicate(member, progress, with_commit_news=with_commit_news)
@@ -165,6 +167,11 @@ class Leader:
         if len(self.reads) >= self._replica.settings.reads_pending_max:
             raise TooManyReads(f"{len(self.reads)} reads wait for a quorum")
         self.reads.ask(context, self._log.commit if self.has_committed else None)
+
+    def ask_everybody(self) -> None:
+        """Those who were asked about the reads keep silent."""
+        if self.reads.is_under_way:
+            self._begin_round(self.progress)
 
     # Leadership given away.
 
@@ -366,9 +373,21 @@ class Leader:
     # Messages.
 
     def _heartbeat(self) -> None:
+        self._ticks_to_heartbeat = self._replica.settings.heartbeat_ticks
+        self._begin_round(self.progress)
+
+    def _quickest_voters(self) -> Iterable[MemberId]:
+        """A majority: this server, and who answered last. While the voters change it is everybody."""
+        me, configuration, progress = self._replica.me, self._replica.configuration, self.progress
+        if configuration.voters_outgoing:
+            return progress
+        voters = sorted(configuration.voters, key=lambda each: (each != me, -progress[each].acked_round))
+        return voters[: len(voters) // 2 + 1]
+
+    def _begin_round(self, asked: Iterable[MemberId]) -> None:
         replica, number = self._replica, self.reads.next_round()
-        self._ticks_to_heartbeat = replica.settings.heartbeat_ticks
-        for member, progress in self.progress.items():
+        for member in asked:
+            progress = self.progress[member]
             if member == replica.me:
                 progress.acked_round = number
                 continue

@@ -34,6 +34,11 @@ class ReadRounds:
     def wants_round(self) -> bool:
         return bool(self._asked) and self._asked[-1][0] > self.round
 
+    @property
+    def is_under_way(self) -> bool:
+        """A round was sent for some of them, and no quorum has answered it yet."""
+        return bool(self._asked) and self._asked[0][0] <= self.round
+
     def ask(self, context: int, commit: int | None) -> None:
         """`commit` is None as long as nothing of this term is committed."""
         if commit is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adsum.raft.leader import Leader
 from adsum.raft.progress import ProgressMode
+from adsum.raft.replica import Replica
 from adsum.raft.types import Configuration, HardState, MemberId, Role
 
 
@@ -30,3 +32,23 @@ class RaftStatus:
     configuration: Configuration
     transferee: MemberId | None
     members: tuple[PeerStatus, ...]  # as their leader sees them
+
+
+def status_of(replica: Replica, leader: Leader | None) -> RaftStatus:
+    log = replica.log
+    progress = leader.progress if leader else {}
+    return RaftStatus(
+        role=replica.role,
+        leader=replica.leader,
+        hard_state=replica.hard_state,
+        first_index=log.first_index,
+        last_index=log.last_index,
+        stable=log.stable,
+        applied=log.applied,
+        configuration=replica.configuration,
+        transferee=leader.transferee if leader else None,
+        members=tuple(
+            PeerStatus(id_, p.match, p.mode, p.is_active, p.can_lead, p.apply_level_max)
+            for id_, p in progress.items()
+        ),
+    )

@@ -103,7 +103,6 @@ class Driver:
         self._now = now
         self._follower = follower
         self._round_now = now()  # of the first thing that came in since the last tick
-        self.ticks = 0  # what came in since the last of them is asked together at the next
         self._writer: LogWriter | None = None
         self._nursery: trio.Nursery | None = None
         self._raised: BaseException | None = None  # outside of the task that may end the process
@@ -153,7 +152,10 @@ class Driver:
 
     def submit(self, request: commands.SubmitProposal | commands.SubmitRead) -> None:
         """Its token is called with the answer, once."""
-        self._command(request)
+        if type(request) is commands.SubmitRead and self.core.holds_reads:
+            self._carry_out(self.core.command(self._now(), request))
+        else:
+            self._command(request)
 
     def give_up(self, token: commands.Token) -> None:
         self._command(commands.GiveUp(token))
@@ -252,7 +254,6 @@ class Driver:
 
     def _turn(self, now: Now) -> None:
         self._has_news = False
-        self.ticks += 1
         self._take_turn(now)
 
     def _turn_at_once(self, now: Now) -> None:

@@ -1,11 +1,11 @@
 """The store of keys as the endpoints of a server see it: writes become commands in the log, reads are
 answered from the copy here.
 
-A read that may not be stale takes one question to the quorum at its beginning, and all that come before the
-next tick of consensus share it; also on a follower, which then waits until it has applied as much. Whoever
-waits for a change is woken by the entry that makes it, and needs no other question: what this server has
-applied is committed. A stale read is answered at once, but of a server that has heard no leader since it
-started: what that has may be of long ago, so it takes the question, too, and is held until there is a leader.
+A read that may not be stale takes one question to the quorum at its beginning, and all that come before it is
+asked share it; also on a follower, which then waits until it has applied as much. Whoever waits for a change
+is woken by the entry that makes it, and needs no other question: what this server has applied is committed. A
+stale read is answered at once, but of a server that has heard no leader since it started: what that has may
+be of long ago, so it takes the question, too, and is held until there is a leader.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RunsConsensus(Protocol):
     def waits_for(self) -> str: ...
 
     @property
-    def ticks(self) -> int | None: ...
+    def read_turn(self) -> int | None: ...
 
     @property
     def apply_level(self) -> int:
@@ -231,12 +231,12 @@ class ServerKeys:
         return self._machine.keyspaces[CONSUL]
 
     def confirm(self, accepted: _AcceptedRead | AcceptedQuestion) -> None:
-        """With all that come before the next tick of consensus."""
-        ticks = self._server.ticks
-        if ticks is not None and self._gathered.ticks == ticks:
+        """With all that come before consensus asks."""
+        turn = self._server.read_turn
+        if turn is not None and self._gathered.turn == turn:
             self._gathered.reads.append(accepted)
             return
-        self._gathered = _ReadsTogether(self, ticks)
+        self._gathered = _ReadsTogether(self, turn)
         self._gathered.reads.append(accepted)
         self._server.submit(SubmitRead(self._gathered))
 
@@ -382,14 +382,15 @@ class ServerKeys:
 class _ReadsTogether:
     """Called with the index up to which the copy here has to be applied, when it is."""
 
-    __slots__ = ("_keys", "reads", "ticks")
+    __slots__ = ("_keys", "reads", "turn")
 
-    def __init__(self, keys: ServerKeys, ticks: int | None) -> None:
+    def __init__(self, keys: ServerKeys, turn: int | None) -> None:
         self._keys = keys
-        self.ticks = ticks  # of consensus, when the first of them came
+        self.turn = turn  # of consensus, when the first of them came; None when no more may join
         self.reads: list[_AcceptedRead | AcceptedQuestion] = []
 
     def __call__(self, outcome: int | Exception) -> None:
+        self.turn = None  # it may have been refused within the turn
         refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
         for read in self.reads:
             read.confirmed(refusal)

@@ -176,10 +176,9 @@ class ConsensusServer:
         return None if self.driver is None else self.driver.leader
 
     @property
-    def ticks(self) -> int | None:
-        """Reads that come between two of them are asked of the quorum together; None while there is no
-        cluster."""
-        return None if self.driver is None else self.driver.ticks
+    def read_turn(self) -> int | None:
+        """Reads that come while it stands are asked about together; None while there is no cluster."""
+        return None if self.driver is None else self.driver.core.reads.turn
 
     @property
     def apply_level(self) -> int:

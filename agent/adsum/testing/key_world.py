@@ -111,7 +111,6 @@ class KeyServer:
     waits_for = "no leader is known here"
     behind_ms = 0
     figures: ConsensusFigures | None = None
-    ticks: int | None = None  # each read is asked by itself
 
     def __init__(self, world: KeyWorld, server: SimulatedServer) -> None:
         self.server = server
@@ -127,6 +126,10 @@ class KeyServer:
     @property
     def leader(self) -> MemberId | None:
         return self.server.core.leader
+
+    @property
+    def read_turn(self) -> int:
+        return self.server.core.reads.turn
 
     @property
     def apply_level(self) -> int:
