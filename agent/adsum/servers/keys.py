@@ -260,7 +260,7 @@ class ServerKeys:
 
     def _is_ahead(self, read: KeyRead) -> bool:
         """Of what is applied here: another server may have given that index out."""
-        return read.since > self._machine.revision_of(self._machine.applied)
+        return read.since > 0 and read.since > self._machine.revision_of(self._machine.applied)
 
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
@@ -275,8 +275,10 @@ class ServerKeys:
         standing = (is_foreign, *self.standing(read.mode))
         if read.shape is ReadShape.KEY:
             record = space.get(read.key)
-            keys, records = ([read.key], [record]) if record is not None else ([], [])
-            accepted.answer(KeysFound(space.index_of(read.key, since), keys, records, *standing))
+            if record is not None:
+                accepted.answer(KeysFound(record.modify, [read.key], [record], *standing))
+            else:
+                accepted.answer(KeysFound(space.index_of(read.key, since), [], [], *standing))
             return
         listed = self._lists.find(space, read)
         found = KeysFound(space.index_below(read.key, since), listed.keys, listed.records, *standing)
