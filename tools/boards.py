@@ -164,7 +164,7 @@ CHURN = (
         (
             panel(
                 "Age of news when first heard",
-                "Under two seconds for all is usual at a thousand members.",
+                "Hundredths of a second are usual, and less than half a second for the last of a thousand.",
                 "s",
                 *quantiles("adsum_gossip_news_age_seconds", "~", 0.5, 0.9, 0.99),
             ),
@@ -183,6 +183,14 @@ CHURN = (
                 "Syncs bring what joins and leaves; much more than that means that datagrams are lost.",
                 "cps",
                 ("{{way}}", "sum by (way) (rate(adsum_gossip_news_total{@}[~]))"),
+            ),
+            panel(
+                "Pushed at once",
+                "Put off: more changes than pushes may carry. Asked: what no push brought, one in a hundred.",
+                "cps",
+                ("datagrams", "sum(rate(adsum_gossip_pushes_total{@}[~]))"),
+                ("put off", "sum(rate(adsum_gossip_pushes_put_off_total{@}[~]))"),
+                ("{{side}}", "sum by (side) (rate(adsum_gossip_news_requests_total{@}[~]))"),
             ),
             panel(
                 "Comparisons of rosters",

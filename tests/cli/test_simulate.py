@@ -41,6 +41,7 @@ def test_equal_seeds_give_equal_json_and_others_do_not(adsum: Adsum) -> None:
         "probe_timeout": "500ms",
         "gossip_interval": "200ms",
         "gossip_nodes": 3,
+        "push_nodes": 5,
         "suspicion_mult": 4,
         "retransmit_mult": 4,
     }

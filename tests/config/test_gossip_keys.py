@@ -37,13 +37,14 @@ def test_gossip_lan_of_consul_means_here_what_it_meant_there(tmp_path: Path) -> 
         "retransmit_mult": 6,
         "suspicion_mult": 7,
     }
-    ours = {"mode": "Adaptive", "refused_grace": "0s"}
+    ours = {"mode": "Adaptive", "refused_grace": "0s", "push_nodes": 0}
     tree = {"gossip_lan": gossip_lan, "gossip": ours, "reconnect_timeout": "8h"}
     loaded = load_tree(tmp_path, tree)
     assert loaded.warnings == []
     assert loaded.config.gossip == Gossip(
         mode="adaptive",
         refused_grace_ns=0,
+        push_nodes=0,
         probe_interval_ns=3 * SECOND,
         probe_timeout_ns=2 * SECOND,
         gossip_interval_ns=100 * MILLISECOND,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -165,7 +166,7 @@ def forget(core: GossipCore, name: str) -> Member:
     return member
 
 
-def of(effects: list[Effect], kind: type[E]) -> list[E]:
+def of(effects: Sequence[Effect], kind: type[E]) -> list[E]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
@@ -176,7 +177,7 @@ def sent(effects: list[Effect], kind: PacketKind, to: str = "") -> list[Packet]:
     return [packet for packet in packets if packet.kind == kind]
 
 
-def told_claims(effects: list[Effect]) -> list[claims.Claim]:
+def told_claims(effects: Sequence[Effect]) -> list[claims.Claim]:
     return [claims.decode(each) for send in of(effects, Send) for each in opened(send)[1].claims]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from adsum.gossip.broadcasts import Broadcasts, Class, Queue
+from adsum.gossip.recent_news import mark_of, marks_of
 
 
 def taken(queue: Queue, room_bytes: int, told_max: int) -> list[bytes]:
@@ -18,16 +19,18 @@ def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> 
         told = 0
         while broadcasts:
             told += len(broadcasts.take(0, 1_000, members)[0])
+            broadcasts.take_marks()
         assert told == times
 
 
 def test_the_catalog_is_told_half_as_often_but_six_times_at_least() -> None:
     for members, times in ((2, 6), (60, 6), (1_000, 8), (10_000, 10)):
         broadcasts = make()
-        broadcasts.queues[Class.CATALOG].put(0, "a", b"delta")
+        broadcasts.queues[Class.CATALOG].put(0, "a", b"delta", is_urgent=False)
         told = 0
         while broadcasts:
             told += len(broadcasts.take(0, 1_000, members).carried)
+            broadcasts.take_marks()
         assert told == times
 
 
@@ -89,3 +92,45 @@ def test_a_full_queue_drops_what_was_told_most_and_counts_it() -> None:
     queue.put(0, "b", b"b")
     assert (len(queue), queue.dropped) == (2, 1)
     assert taken(queue, 100, 9) == [b"b", b"a"]
+
+
+def test_what_is_urgent_is_told_before_the_rest_of_its_class() -> None:
+    queue = Broadcasts(members_max=9, retransmit_mult=4).queues[Class.CATALOG]
+    queue.put(0, "failing", b"critical")
+    queue.put(0, "well", b"passing", is_urgent=False)
+    assert [taken(queue, 11, 9) for _turn in range(3)] == [[b"critical"], [b"critical"], [b"passing"]]
+
+
+def test_a_push_is_worth_all_tellings_of_the_catalog_and_all_but_three_of_membership() -> None:
+    broadcasts = make()
+    for kind, left in ((Class.MEMBERSHIP, 3), (Class.CATALOG, 0), (Class.EVENTS, 0)):
+        queue = broadcasts.queues[kind]
+        queue.pushed(queue.put(0, "a", b"news"), queue.told_max(2))
+        told = [len(queue.take(1_000, queue.told_max(2))) for _turn in range(5)]
+        assert sum(told) == left
+
+
+def test_what_was_told_is_named_by_its_mark_in_three_ticks_and_then_forgotten() -> None:
+    broadcasts = make()
+    queue = broadcasts.queues[Class.CATALOG]
+    entry = queue.put(0, "a", b"news")
+    assert broadcasts.take_marks() == b""
+    queue.pushed(entry, queue.told_max(1))
+    assert [broadcasts.take_marks() for _tick in range(4)] == [entry.mark, entry.mark, entry.mark, b""]
+    assert not broadcasts
+
+
+def test_without_marks_news_is_forgotten_when_it_was_told_often_enough() -> None:
+    broadcasts = Broadcasts(members_max=9, retransmit_mult=1, is_marked=False)
+    broadcasts.queues[Class.MEMBERSHIP].put(0, "a", b"news")
+    assert broadcasts.take(0, 1_000, 2).claims == [b"news"]
+    assert (broadcasts.take_marks(), bool(broadcasts)) == (b"", False)
+
+
+def test_a_tick_names_the_newest_sixty_four() -> None:
+    broadcasts = make()
+    queue = broadcasts.queues[Class.CATALOG]
+    for number in range(100):
+        queue.pushed(queue.put(0, number, b"%d" % number), queue.told_max(1))
+    newest = [mark_of(b"%d" % number) for number in range(99, 35, -1)]
+    assert marks_of(broadcasts.take_marks()) == newest

@@ -313,6 +313,7 @@ def test_who_was_away_for_longer_than_it_was_remembered_is_told_that_this_life_i
     stage.core._shared.timers.set((GossipTimer.REAP, None), stage.now_ns)
     stage.core.tick(stage.now)
     assert stage.status("b") is None
+    stage._forget_news()
     assert stage.tell("a", alive("b", incarnation=1)) == []  # from others it is old news
     stage.core._shared.guard.compared()
     ping = ping_of(stage.report(asked(1, roster(part("b")))), "b")

@@ -24,9 +24,10 @@ def test_a_ping_is_these_bytes() -> None:
     st.binary(max_size=64),
     st.integers(0, 90),
     st.binary(min_size=1, max_size=255),
+    st.integers(1, 64),
 )
 def test_a_packet_comes_back_as_it_was_made(
-    sequence: int, claims: list[bytes], coordinate: bytes, beats: int, ages: bytes
+    sequence: int, claims: list[bytes], coordinate: bytes, beats: int, ages: bytes, marks: int
 ) -> None:
     body = wire.encode(
         wire.Packet(
@@ -37,9 +38,12 @@ def test_a_packet_comes_back_as_it_was_made(
             beats=bytes(14 * beats),
             carried=claims,
             ages=ages,
+            have=bytes(4 * marks),
+            want=b"mark",
         )
     )
-    expected = [1, sequence, b"", 0, 0, 0, b"", coordinate, claims, bytes(14 * beats), claims, ages]
+    told = [coordinate, claims, bytes(14 * beats), claims, ages, bytes(4 * marks), b"mark"]
+    expected = [1, sequence, b"", 0, 0, 0, b"", *told]
     assert cbor2.loads(body) == expected
     assert wire.decode(body) == Packet._make(expected)
 
@@ -65,10 +69,11 @@ def test_any_bytes_are_a_packet_or_malformed(body: bytes) -> None:
             (8, ["a"]),
         ),
         *((8, [b""] * 256), (9, bytes(13)), (9, []), (10, None), (10, [[]]), (11, bytes(256)), (11, [7])),
+        *((12, b"odd"), (12, bytes(260)), (12, 1), (13, b"odd"), (13, bytes(260)), (13, "mark")),
     ],
 )
 def test_a_packet_with_one_wrong_field_is_malformed(place: int, value: object) -> None:
-    fields = [*PLAIN, b"\x07"]
+    fields = [*PLAIN, b"\x07", b"mark", b"mark"]
     assert wire.decode(cbor2.dumps(fields))
     fields[place] = value
     with pytest.raises(MalformedPacket):
@@ -82,8 +87,8 @@ def test_what_is_no_packet_is_malformed(body: bytes) -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    ages = b"\x07"
-    assert wire.decode(cbor2.dumps([*PLAIN, ages, "new"])) == wire.decode(cbor2.dumps([*PLAIN, ages]))
+    marked = [*PLAIN, b"\x07", b"mark", b""]
+    assert wire.decode(cbor2.dumps([*marked, "new"])) == wire.decode(cbor2.dumps(marked))
 
 
 def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
@@ -92,6 +97,11 @@ def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
         len(wire.encode(wire.Packet(PacketKind.GOSSIP, ages=b"\x07")))
         == len(wire.encode(wire.Packet(PacketKind.GOSSIP))) + 2
     )
+
+
+def test_an_agent_that_knows_no_marks_reads_what_comes_before_them() -> None:
+    body = wire.encode(wire.Packet(PacketKind.GOSSIP, carried=[b"delta"], have=b"mark"))
+    assert cbor2.loads(body) == [4, 0, b"", 0, 0, 0, b"", b"", [], b"", [b"delta"], b"", b"mark", b""]
 
 
 def test_the_header_names_sender_and_generation_in_the_clear() -> None:

@@ -16,6 +16,7 @@ def test_every_setting_arrives_under_its_name() -> None:
     gossip = Gossip(
         mode="adaptive",
         refused_grace_ns=1,
+        push_nodes=9,
         probe_interval_ns=2 * SECOND,
         probe_timeout_ns=3 * MILLISECOND,
         gossip_interval_ns=4,
@@ -27,6 +28,7 @@ def test_every_setting_arrives_under_its_name() -> None:
     assert gossip_settings(gossip) == GossipSettings(
         mode=SuspicionMode.ADAPTIVE,
         refused_grace_ns=1,
+        push_nodes=9,
         probe_interval_ns=2 * SECOND,
         probe_timeout_ns=3 * MILLISECOND,
         gossip_interval_ns=4,

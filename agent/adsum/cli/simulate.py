@@ -27,7 +27,7 @@ SEEDS_MAX = 100  # in one command
 LATENCY_S_MAX = 10
 
 DURATIONS = ("refused-grace", "probe-interval", "probe-timeout", "gossip-interval")
-COUNTS = ("gossip-nodes", "suspicion-mult", "retransmit-mult")
+COUNTS = ("gossip-nodes", "push-nodes", "suspicion-mult", "retransmit-mult")
 
 
 def run(call: ParsedCommand) -> int:
@@ -172,6 +172,7 @@ def _row(figures: Figures) -> dict[str, Any]:
         "probe_timeout": format_duration(settings.probe_timeout_ns),
         "gossip_interval": format_duration(settings.gossip_interval_ns),
         "gossip_nodes": settings.gossip_nodes,
+        "push_nodes": settings.push_nodes,
         "suspicion_mult": settings.suspicion_mult,
         "retransmit_mult": settings.retransmit_mult,
     }
@@ -233,6 +234,7 @@ COMMAND = Command(
                 ),
                 CommandFlag("gossip-interval", "News is told on each, 200ms if not given.", "DURATION"),
                 CommandFlag("gossip-nodes", "To so many members each time, 3 if not given.", "NUMBER"),
+                CommandFlag("push-nodes", "News is told to so many at once, 5 if not given.", "NUMBER"),
                 CommandFlag("suspicion-mult", "How long a suspect may answer, 4 if not given.", "NUMBER"),
                 CommandFlag("retransmit-mult", "How often news is told, 4 if not given.", "NUMBER"),
             ),

@@ -187,6 +187,7 @@ class _Builder:
         return Gossip(
             mode=self._read("gossip.mode", read_gossip_mode) or "classic",
             refused_grace_ns=values.integer("gossip.refused_grace"),
+            push_nodes=values.integer("gossip.push_nodes"),
             probe_interval_ns=values.integer("gossip_lan.probe_interval"),
             probe_timeout_ns=values.integer("gossip_lan.probe_timeout"),
             gossip_interval_ns=values.integer("gossip_lan.gossip_interval"),

@@ -55,6 +55,7 @@ class Gossip:
 
     mode: str = "classic"  # or "adaptive"
     refused_grace_ns: int = SECOND
+    push_nodes: int = 5  # none: news waits for the next gossip
     probe_interval_ns: int = SECOND
     probe_timeout_ns: int = 500 * MILLISECOND
     gossip_interval_ns: int = 200 * MILLISECOND

@@ -158,6 +158,8 @@ def gossip_mistakes(gossip: Gossip) -> Iterator[tuple[str, str]]:
     for name, count in counts.items():
         if not 1 <= count <= GOSSIP_COUNT_MAX:
             yield f"gossip_lan.{name}", f"must be between 1 and {GOSSIP_COUNT_MAX}, not {count}"
+    if not 0 <= gossip.push_nodes <= GOSSIP_COUNT_MAX:
+        yield "gossip.push_nodes", f"must be between 0 and {GOSSIP_COUNT_MAX}, not {gossip.push_nodes}"
     if gossip.reconnect_timeout_ns < RECONNECT_TIMEOUT_NS_MIN:
         yield (
             "reconnect_timeout",

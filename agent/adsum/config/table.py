@@ -44,6 +44,7 @@ unix_sockets.mode                              text       -            restart
 translate_wan_addrs                            bool       false        moot
 gossip.mode                                    text       classic      restart
 gossip.refused_grace                           duration   1s           restart
+gossip.push_nodes                              integer    5            restart
 gossip_lan.gossip_interval                     duration   200ms        restart
 gossip_lan.gossip_nodes                        integer    3            restart
 gossip_lan.probe_interval                      duration   1s           restart

@@ -1,27 +1,39 @@
 """News waiting to be told, and how often each has been.
 
+What is fresh is pushed at once, to a few members (see `eager_push`); what cannot go at once waits here for
+the next tick or rides on a probe. What has been told is named in some ticks more by its mark, four bytes by
+which whoever lacks it asks for it.
+
 Three classes share a datagram. Membership is served first; while the others have something to say, a
 quarter of the room is theirs, so that no flood of one starves another (memberlist#299). In a class the
 least told goes first, the newest among equals, and what fits of it. There is one live entry per key: a
 newer one replaces the older, so the queue is as long as there are subjects, whatever the churn (serf#606).
 
 Entries sit in buckets by the number of times they were told: no sorting, whatever the length of the queue.
+What is not urgent begins in the second bucket, behind what is.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from adsum.gossip import ages
+from adsum.gossip.recent_news import mark_of
 
 SKIPS_MAX = 8  # entries of one bucket that do not fit before the next is tried
 OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membership
 # The catalog is told half as often as membership, for an exchange repairs what was missed; but never less
 # than this: with the four times that a cluster of 60 would have, one in fifty hears nothing of a change.
 CATALOG_TOLD_MIN = 6
+# How often what was pushed is told again. A verdict is worth it; marks tell who lacks the rest.
+TOLD_AGAIN_MEMBERSHIP = 3
+# At three members in each tick: of those whom a push has missed, one in 10^5 hears no mark in that time.
+MARKED_TICKS = 3
+MARKS_MAX = 64  # in one datagram, the newest first
 HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size; a short one's age is in it
 
 
@@ -32,81 +44,136 @@ class Class(enum.Enum):
 
 
 class QueuedBroadcast:
-    __slots__ = ("born_ns", "key", "payload", "told")
+    __slots__ = ("born_ns", "key", "mark", "marked", "payload", "told")
 
-    def __init__(self, key: Hashable, payload: bytes, born_ns: int | None) -> None:
+    def __init__(self, key: Hashable, payload: bytes, born_ns: int | None, *, told: int) -> None:
         self.key = key
         self.payload = payload
         self.born_ns = born_ns  # when it was first told by anybody, if that is known
-        self.told = 0
+        self.told = told
+        self.mark = mark_of(payload)
+        self.marked = 0  # ticks that named its mark
 
 
 class Queue:
-    """One class. Past its bound the most told entry goes: the others have most likely heard it."""
+    """One class. Past its bound the most told entry goes: the others have most likely heard it.
 
-    def __init__(self, *, entries_max: int, mult: int) -> None:
+    An entry is in a bucket while it is to be told, and among the marked from its first telling until enough
+    ticks have named it; it is forgotten when it is in neither."""
+
+    def __init__(
+        self,
+        *,
+        entries_max: int,
+        mult: int,
+        told_min: int = 0,
+        told_again: int = 0,
+        rest_told: int = 0,
+        is_marked: bool = True,
+    ) -> None:
         self.entries_max = entries_max
-        self.mult = mult
         self.dropped = 0
         self.entries: dict[Hashable, QueuedBroadcast] = {}  # by key
+        self._mult = mult
+        self._told_min = told_min
+        self._told_again = told_again  # after a push
+        self._rest_told = rest_told  # as often as this what is not urgent counts as told from the beginning
+        self._is_marked = is_marked
         self._buckets: list[dict[Hashable, QueuedBroadcast]] = []
+        self._marked: dict[Hashable, QueuedBroadcast] = {}
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def put(self, born_ns: int | None, key: Hashable, payload: bytes, *, told: int = 0) -> None:
+    def told_max(self, scale: int) -> int:
+        return max(self._told_min, self._mult * scale) + self._rest_told
+
+    def put(
+        self, born_ns: int | None, key: Hashable, payload: bytes, *, is_urgent: bool = True
+    ) -> QueuedBroadcast:
         self.forget(key)
         if len(self.entries) >= self.entries_max:
-            fullest = next(filter(None, reversed(self._buckets)))
-            self.forget(next(iter(fullest)))
-            self.dropped += 1
-        entry = QueuedBroadcast(key, payload, born_ns)
-        entry.told = told
-        self.entries[key] = entry
-        self._bucket(told)[key] = entry
+            self._drop_one()
+        entry = QueuedBroadcast(key, payload, born_ns, told=0 if is_urgent else self._rest_told)
+        self.entries[key] = self._bucket(entry.told)[key] = entry
+        return entry
 
     def forget(self, key: Hashable) -> None:
         entry = self.entries.pop(key, None)
         if entry is not None:
-            del self._buckets[entry.told][key]
+            self._bucket(entry.told).pop(key, None)
+            self._marked.pop(key, None)
+
+    def _drop_one(self) -> None:
+        fullest = next(filter(None, reversed(self._buckets)), self._marked)
+        self.forget(next(iter(fullest)))
+        self.dropped += 1
+
+    def waits(self, entry: QueuedBroadcast) -> bool:
+        """To be told, and no newer one has taken its place."""
+        return self._bucket(entry.told).get(entry.key) is entry
+
+    # Payloads.
 
     def take(self, room_bytes: int, told_max: int) -> list[QueuedBroadcast]:
-        if not self.entries:
-            return []
+        """For one datagram to one member."""
         taken: list[QueuedBroadcast] = []
-        for bucket in self._buckets:
-            if room_bytes <= HEAD_BYTES:
-                break
-            if bucket:
-                room_bytes -= self._take_from(bucket, room_bytes, taken)
-        for entry in taken:
-            del self._buckets[entry.told][entry.key]
-            entry.told += 1
-            if entry.told >= told_max:
-                del self.entries[entry.key]
-            else:
-                self._bucket(entry.told)[entry.key] = entry
+        if self.entries:
+            for bucket in self._buckets:
+                if room_bytes <= HEAD_BYTES:
+                    break
+                if bucket:
+                    room_bytes -= fitting(reversed(bucket.values()), room_bytes, taken)
+            for entry in taken:
+                self._move(entry, entry.told + 1, told_max)
         return taken
 
-    def _take_from(
-        self, bucket: dict[Hashable, QueuedBroadcast], room_bytes: int, taken: list[QueuedBroadcast]
-    ) -> int:
-        used_bytes = skipped = 0
-        for entry in reversed(bucket.values()):
-            size_bytes = len(entry.payload) + HEAD_BYTES
-            if used_bytes + size_bytes <= room_bytes:
-                taken.append(entry)
-                used_bytes += size_bytes
-            else:
-                skipped += 1
-                if skipped > SKIPS_MAX:
-                    break
-        return used_bytes
+    def pushed(self, entry: QueuedBroadcast, told_max: int) -> None:
+        """To several at once, which is worth all that it would be told but the last few times."""
+        self._move(entry, max(entry.told + 1, told_max - self._told_again), told_max)
+
+    def _move(self, entry: QueuedBroadcast, told: int, told_max: int) -> None:
+        self._bucket(entry.told).pop(entry.key, None)
+        entry.told = told
+        if told < told_max:
+            self._bucket(told)[entry.key] = entry
+        if self._is_marked and entry.marked < MARKED_TICKS:
+            self._marked[entry.key] = entry
+        elif told >= told_max:
+            del self.entries[entry.key]
 
     def _bucket(self, told: int) -> dict[Hashable, QueuedBroadcast]:
         while len(self._buckets) <= told:
             self._buckets.append({})
         return self._buckets[told]
+
+    # Marks.
+
+    def take_marks(self, wanted: int) -> list[bytes]:
+        """For all that one tick tells."""
+        named = list(islice(reversed(self._marked.values()), wanted))
+        for entry in named:
+            entry.marked += 1
+            if entry.marked >= MARKED_TICKS:
+                del self._marked[entry.key]
+                if entry.key not in self._bucket(entry.told):
+                    del self.entries[entry.key]
+        return [entry.mark for entry in named]
+
+
+def fitting(entries: Iterable[QueuedBroadcast], room_bytes: int, taken: list[QueuedBroadcast]) -> int:
+    """Takes those that fit, and says how many bytes they need."""
+    used_bytes = skipped = 0
+    for entry in entries:
+        size_bytes = len(entry.payload) + HEAD_BYTES
+        if used_bytes + size_bytes <= room_bytes:
+            taken.append(entry)
+            used_bytes += size_bytes
+        else:
+            skipped += 1
+            if skipped > SKIPS_MAX:
+                break
+    return used_bytes
 
 
 class Taken(NamedTuple):
@@ -119,35 +186,44 @@ class Taken(NamedTuple):
 
 
 class Broadcasts:
-    def __init__(self, *, members_max: int, retransmit_mult: int) -> None:
+    def __init__(self, *, members_max: int, retransmit_mult: int, is_marked: bool = True) -> None:
+        mult, catalog_mult = retransmit_mult, max(1, retransmit_mult // 2)
+        self._membership = Queue(
+            entries_max=members_max, mult=mult, told_again=TOLD_AGAIN_MEMBERSHIP, is_marked=is_marked
+        )
+        self._catalog = Queue(
+            entries_max=8_192,
+            mult=catalog_mult,
+            told_min=CATALOG_TOLD_MIN,
+            rest_told=1,
+            is_marked=is_marked,
+        )
+        self._events = Queue(entries_max=512, mult=mult, is_marked=is_marked)
         self.queues = {
-            Class.MEMBERSHIP: Queue(entries_max=members_max, mult=retransmit_mult),
-            Class.CATALOG: Queue(entries_max=8_192, mult=max(1, retransmit_mult // 2)),
-            Class.EVENTS: Queue(entries_max=512, mult=retransmit_mult),
+            Class.MEMBERSHIP: self._membership,
+            Class.CATALOG: self._catalog,
+            Class.EVENTS: self._events,
         }
-        self._membership = self.queues[Class.MEMBERSHIP]
-        self._catalog = self.queues[Class.CATALOG]
-        self._events = self.queues[Class.EVENTS]
 
     def __bool__(self) -> bool:
         return bool(self._membership.entries or self._catalog.entries or self._events.entries)
 
     def take(self, now_ns: int, room_bytes: int, members: int) -> Taken:
         """Claims (news and events) and carried payloads for one datagram, at most so many bytes in all."""
-        scale = math.ceil(math.log10(members + 1))
-        others_wait = self._catalog.entries or self._events.entries
+        membership, catalog, events = self._membership, self._catalog, self._events
+        scale = scale_of(members)
+        others_wait = catalog.entries or events.entries
         kept_bytes = room_bytes // OTHERS_SHARE if others_wait else 0
-        news = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
-        room_bytes -= _size(news)
+        news = membership.take(room_bytes - kept_bytes, membership.told_max(scale))
+        room_bytes -= size_of(news)
         carried: list[QueuedBroadcast] = []
         if others_wait:
-            kept_bytes = room_bytes // OTHERS_SHARE if self._events.entries else 0
-            told_max = max(CATALOG_TOLD_MIN, self._catalog.mult * scale)
-            carried = self._catalog.take(room_bytes - kept_bytes, told_max)
-            room_bytes -= _size(carried)
-            events = self._events.take(room_bytes, self._events.mult * scale)
-            room_bytes -= _size(events)
-            news += events
+            kept_bytes = room_bytes // OTHERS_SHARE if events.entries else 0
+            carried = catalog.take(room_bytes - kept_bytes, catalog.told_max(scale))
+            room_bytes -= size_of(carried)
+            fired = events.take(room_bytes, events.told_max(scale))
+            room_bytes -= size_of(fired)
+            news += fired
         return Taken(
             [entry.payload for entry in news],
             [ages.coded(now_ns, entry.born_ns) for entry in news],
@@ -155,6 +231,18 @@ class Broadcasts:
             room_bytes,
         )
 
+    def take_marks(self) -> bytes:
+        """Of what was told of late, for all datagrams of a tick."""
+        marks: list[bytes] = []
+        for queue in self.queues.values():
+            marks += queue.take_marks(MARKS_MAX - len(marks))
+        return b"".join(marks)
 
-def _size(entries: list[QueuedBroadcast]) -> int:
+
+def scale_of(members: int) -> int:
+    """The digits of their number: how often news is told grows with it."""
+    return math.ceil(math.log10(members + 1))
+
+
+def size_of(entries: list[QueuedBroadcast]) -> int:
     return sum(len(entry.payload) for entry in entries) + HEAD_BYTES * len(entries)

@@ -52,6 +52,7 @@ class Carry(AnsweredWith[None]):
 
     key: Hashable
     payload: bytes
+    is_urgent: bool = False  # it is told before other such news
 
 
 @dataclass(frozen=True, slots=True)

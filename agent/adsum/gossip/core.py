@@ -20,6 +20,7 @@ from adsum.gossip.beats import AGES_PER_PERIOD
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.claim_merger import ClaimMerger
 from adsum.gossip.claims import EVENT_BYTES_MAX, META_BYTES_MAX, Claims
+from adsum.gossip.eager_push import EagerPush
 from adsum.gossip.effects import (
     CarriedHeard,
     ConflictSeen,
@@ -83,6 +84,7 @@ class GossipCore:
         self._merger = ClaimMerger(self._shared, self._suspicions, self._prober)
         self._relays = Relays(self._shared)
         self._syncs = Syncs(self._shared, self._merger)
+        self._eager = EagerPush(self._shared)
         # What others look at.
         self.tally = self._shared.tally
         self.membership = MembershipView(self._shared, self._suspicions, self._prober, self._merger.events)
@@ -146,12 +148,12 @@ class GossipCore:
                 self._force_leave(now, name, is_pruned=is_pruned)
             case commands.FireEvent(name, payload):
                 self._fire(now, name, payload)
-            case commands.Carry(_, payload) if len(payload) > CARRIED_BYTES_MAX:
+            case commands.Carry(payload=payload) if len(payload) > CARRIED_BYTES_MAX:
                 self._refuse(
                     f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
                 )
-            case commands.Carry(key, payload):
-                self._shared.broadcast(now, key, payload, kind=Class.CATALOG)
+            case commands.Carry(key, payload, is_urgent):
+                self._shared.broadcast(now, key, payload, kind=Class.CATALOG, is_urgent=is_urgent)
             case commands.SetRoot(root):
                 self._shared.root = root
             case commands.Describe(meta) if len(meta) > META_BYTES_MAX:
@@ -174,6 +176,8 @@ class GossipCore:
                     self._syncs.compare_until_answered(now)
                 case GossipTimer.GOSSIP, _:
                     self._gossip(now)
+                case GossipTimer.PUSH, _:
+                    self._eager.push(now)
                 case GossipTimer.WIDEN, int(number):
                     self._prober.widen(now, number)
                 case GossipTimer.CYCLE, int(number):
@@ -242,8 +246,9 @@ class GossipCore:
         """To a few at random: news while there is any, and else now and then the counters of life."""
         shared, settings = self._shared, self._shared.settings
         beats: bytes | None = None
+        have = shared.broadcasts.take_marks()
         for peer in shared.roster.pick(settings.gossip_nodes):
-            beats = shared.send(now, peer.profile.address, PacketKind.GOSSIP, beats=beats)
+            beats = shared.send(now, peer.profile.address, PacketKind.GOSSIP, beats=beats, have=have)
         wait_ns = settings.gossip_interval_ns if shared.broadcasts else settings.quiet_interval_ns
         shared.gossip_at(now.monotonic_ns + wait_ns)
 
@@ -277,6 +282,10 @@ class GossipCore:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
         elif packet.kind == PacketKind.REFUSAL:
             self._refused(source, header, packet)
+        if is_known and packet.have:
+            self._eager.ask_for_lacking(now, source, packet.have)
+        if is_known and packet.want:
+            self._eager.answer(now, source, packet.want)
         corrections = self._shared.take_corrections()
         if corrections and is_known:
             self._shared.send(now, source, PacketKind.GOSSIP, first=corrections, beats=b"")
@@ -301,6 +310,8 @@ class GossipCore:
     ) -> None:
         shared = self._shared
         is_member = member is not None and member.profile.address == source
+        if is_member:
+            self._eager.remember(now, packet)
         for place, encoded in enumerate(packet.claims):
             try:
                 claim = shared.claims.decode(encoded)

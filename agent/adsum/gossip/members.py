@@ -178,6 +178,10 @@ class Roster:
                 picked.append(member)
         return picked
 
+    def everybody(self) -> list[Member]:
+        """Who is present, in no order that others share."""
+        return [member for member in self._lap if member.is_target]
+
     def dispensable(self) -> Member | None:
         """Of those who may be made up, the one that was met last: who was there before the flood stays. Else
         one that is gone."""

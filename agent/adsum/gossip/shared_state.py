@@ -7,34 +7,39 @@ them end in: a changed member, a datagram sent, news queued."""
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from random import Random
 
 from adsum.address import Address
 from adsum.clocks import Clocks
 from adsum.gossip import ages, phi, suspicion
 from adsum.gossip.beats import Beats
-from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class
+from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class, QueuedBroadcast
 from adsum.gossip.claims import Claims, Profile
 from adsum.gossip.coordinates import Vivaldi
 from adsum.gossip.effects import Effect, MemberChanged, Note, Noted, Send
 from adsum.gossip.evidence import Evidence
+from adsum.gossip.fresh_news import FreshNews
 from adsum.gossip.guard import Guard
 from adsum.gossip.health import Health
 from adsum.gossip.me import Me
 from adsum.gossip.members import Member, Roster
 from adsum.gossip.order import MemberStatus, Standing
+from adsum.gossip.recent_news import RecentNews, RecentPayload, mark_of
 from adsum.gossip.rtt import RoundTrips
 from adsum.gossip.settings import GossipSettings, MemberIdentity, SuspicionMode
 from adsum.gossip.source import Telling
 from adsum.gossip.suspicion import Timeouts
 from adsum.gossip.tally import FORGOTTEN, UNKNOWN, GossipTally
 from adsum.gossip.wire import HEADER_BYTES, Packet, PacketKind, encode
-from adsum.now import MINUTE, SECOND, Now
+from adsum.now import MILLISECOND, MINUTE, SECOND, Now
 from adsum.timers import Timers
 
-FIXED_FIELDS_BYTES = 66  # every positional field at its longest, but the spliced ones
+FIXED_FIELDS_BYTES = 73  # every positional field at its longest, but the spliced ones
 FLAP_NS = MINUTE
+# What is heard within this time goes on in one datagram; what arises here waits for less, and nobody else.
+COALESCED_NS = 10 * MILLISECOND
+OWN_COALESCED_NS = 2 * MILLISECOND
 CORRECTIONS_MAX = 8
 
 
@@ -45,6 +50,7 @@ class GossipTimer(enum.Enum):
     WIDEN = "widen"
     CYCLE = "cycle"
     GOSSIP = "gossip"
+    PUSH = "push"
     SUSPICION = "suspicion"
     RELAY_STREAM = "relay stream"
     RELAY_NACK = "relay nack"
@@ -71,7 +77,12 @@ class SharedState:
         self.guard = Guard(settings.probe_interval_ns, now.monotonic_ns)
         self.clocks = Clocks(settings.build_wall_ms, self.roster.generations)
         members_max, mult = settings.members_max, settings.retransmit_mult
-        self.broadcasts = Broadcasts(members_max=members_max, retransmit_mult=mult)
+        self.broadcasts = Broadcasts(
+            members_max=members_max, retransmit_mult=mult, is_marked=settings.push_nodes > 0
+        )
+        self.fresh_own = FreshNews(self.broadcasts.queues)  # what arose here
+        self.fresh_heard = FreshNews(self.broadcasts.queues)
+        self.recent = RecentNews()
         self.beats = Beats(settings.probe_interval_ns)
         self.vivaldi = Vivaldi(random)
         self.rtt = RoundTrips(self.vivaldi)
@@ -85,6 +96,7 @@ class SharedState:
         self._corrections: dict[bytes, bytes] = {}
         self._sequence = 0
         self._gossip_ns = 0
+        self._push_ns = 0
 
     def take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
@@ -178,16 +190,48 @@ class SharedState:
         *,
         kind: Class = Class.MEMBERSHIP,
         telling: Telling | None = None,
+        is_urgent: bool = True,
     ) -> None:
         """With `telling` it is what another tells, or my answer to that."""
         if telling is not None and not telling.is_told_on:
             return
-        self.broadcasts.queues[kind].put(self._born_ns(now, subject, telling), subject, encoded)
+        born_ns = self._born_ns(now, subject, telling)
+        entry = self.broadcasts.queues[kind].put(born_ns, subject, encoded, is_urgent=is_urgent)
+        if self.settings.push_nodes:
+            is_mine = telling is None or subject == self.me.short
+            self._push_soon(now, kind, entry, is_mine=is_mine, is_urgent=is_urgent)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
-            # My own news goes at once; what all hear at the same time they do not pass on in one breath.
-            share = self.random.random() if telling is not None else 0.0
+            # Without pushes my own news goes at once. What all hear at the same time they do not pass on, or
+            # name, in one breath.
+            is_at_once = telling is None and not self.settings.push_nodes
+            share = 0.0 if is_at_once else self.random.random()
             self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
+
+    def _push_soon(
+        self, now: Now, kind: Class, entry: QueuedBroadcast, *, is_mine: bool, is_urgent: bool
+    ) -> None:
+        heard = self.recent.get(entry.mark)
+        if heard is not None and heard.is_for_all:
+            return
+        if heard is None:
+            is_claim = kind is not Class.CATALOG
+            news = RecentPayload(entry.payload, entry.born_ns, is_claim=is_claim)
+            self.recent.add(now.monotonic_ns, entry.mark, news)
+        if heard is None and not is_mine:
+            return  # made here of what others say, as each of them does: ticks carry it
+        is_own = heard is None
+        fresh = self.fresh_own if is_own else self.fresh_heard
+        if not fresh.add(kind, entry, is_urgent=is_urgent):
+            self.tally.pushes_put_off += 1
+        wait_ns = OWN_COALESCED_NS if is_own else int(self.random.random() * COALESCED_NS)
+        self.push_at(now.monotonic_ns + wait_ns)
+
+    def knows(self, now: Now, encoded: bytes) -> None:
+        """A claim that came with a comparison of rosters: it need not be asked for."""
+        mark = mark_of(encoded)
+        if encoded and mark not in self.recent:
+            self.recent.add(now.monotonic_ns, mark, RecentPayload(encoded))
 
     def _born_ns(self, now: Now, subject: Hashable, telling: Telling | None) -> int | None:
         """What is told on was news, and is as old as the claim that brought it; but for my answer."""
@@ -201,6 +245,12 @@ class SharedState:
         if born_ns is not None:
             self.tally.news_age_s.add((now.monotonic_ns - born_ns) / SECOND)
         return born_ns
+
+    def push_at(self, at_ns: int) -> None:
+        """Or sooner, if that is set already."""
+        if (GossipTimer.PUSH, None) not in self.timers or at_ns < self._push_ns:
+            self._push_ns = at_ns
+            self.timers.set((GossipTimer.PUSH, None), at_ns)
 
     def gossip_at(self, at_ns: int) -> None:
         self._gossip_ns = at_ns
@@ -219,9 +269,10 @@ class SharedState:
         first: tuple[bytes, ...] = (),
         coordinate: bytes = b"",
         beats: bytes | None = None,
+        have: bytes = b"",
     ) -> bytes:
         """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
-        room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
+        room_bytes = self.room_bytes() - len(coordinate) - len(have)
         claims, told, carried = list(first), b"", list[bytes]()
         if first:
             room_bytes -= sum(map(len, first)) + HEAD_BYTES * len(first)
@@ -238,10 +289,14 @@ class SharedState:
             beats = b""
         beat, root = self.me.beat(now.monotonic_ns), self.root
         packet = Packet(
-            kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, told
+            kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, told, have
         )
-        self._post(to, packet)
+        self.post([to], packet)
         return beats
+
+    def room_bytes(self) -> int:
+        """Of a datagram, for what it tells."""
+        return self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES
 
     def send_bare(
         self,
@@ -254,10 +309,13 @@ class SharedState:
         flags: int = 0,
     ) -> None:
         """Nothing but the message: for those who may not be who they say, so that we amplify nothing."""
-        self._post(to, Packet(kind, sequence, about, flags=flags, beat=self.me.beat(now.monotonic_ns)))
+        self.post([to], Packet(kind, sequence, about, flags=flags, beat=self.me.beat(now.monotonic_ns)))
 
-    def _post(self, to: Address, packet: Packet) -> None:
+    def post(self, to: Sequence[Address], packet: Packet) -> int:
+        """One datagram, encoded once for all; how many bytes go out."""
         message = self.me.header + encode(packet)
-        self.tally.packets_out[packet.kind] += 1
-        self.tally.bytes_out[packet.kind] += len(message)
-        self.effects.append(Send(to, message))
+        size_bytes = len(message) * len(to)
+        self.tally.packets_out[packet.kind] += len(to)
+        self.tally.bytes_out[packet.kind] += size_bytes
+        self.effects += [Send(address, message) for address in to]
+        return size_bytes

@@ -370,6 +370,8 @@ class Syncs:
         verdict = self._decoded(part.verdict) if part.verdict else None
         if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
             verdict = None
+        for encoded in (part.alive, part.verdict):
+            self.shared.knows(now, encoded)
         told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
         self.merger.introduce(now, alive, verdict, part.age_s, source)
 

@@ -59,7 +59,7 @@ TRANSITIONS: tuple[tuple[str, str, str], ...] = tuple(
 )
 
 VERDICT_BUCKETS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # T_max at a thousand members is 72 s
-AGE_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+AGE_BUCKETS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 PHI_BUCKETS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 RTT_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 
@@ -97,6 +97,11 @@ class GossipTally:
     newcomers_silent: int = 0
     news_by_datagram: int = 0  # first heard in one, and told on
     news_by_sync: int = 0  # what datagrams had not brought yet
+    pushes: int = 0  # datagrams with news that went out at once
+    pushes_put_off: int = 0  # as the allowance was used up
+    news_asked_for: int = 0  # what others named and this agent lacked
+    news_answered: int = 0
+    answers_refused: int = 0  # to those who asked for news, as the allowance was used up
     answers_cut: int = 0  # stale news that was not answered because the answer was full
     rtt_s: Buckets = field(default_factory=lambda: Buckets(RTT_BUCKETS_S))
     phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))  # at the verdict

@@ -32,6 +32,8 @@ CLAIMS_MAX = 255
 CARRIED_MAX = 255
 ROOT_BYTES_MAX = 16
 COORDINATE_BYTES_MAX = 64
+MARK_BYTES = 4
+MARKS_BYTES_MAX = 64 * MARK_BYTES
 U32 = 1 << 32
 
 
@@ -59,6 +61,7 @@ class PacketFlag(enum.IntFlag):
     REFUSED = 1  # a helper's nack: the target's host refused a connection
     UNKNOWN = 2  # a helper's nack: it knows no such member
     CONFLICT = 4  # a refusal: your id or name is another's
+    NOT_ON = 8  # this news need not be pushed on: its sender tells it to all, or was asked for it
 
 
 class Header(NamedTuple):
@@ -78,11 +81,13 @@ class Packet(NamedTuple):
     claims: Sequence[bytes] = ()
     beats: bytes = b""
     carried: Sequence[bytes] = ()
-    ages: bytes = b""  # of the claims, see `ages`; left out where there is nothing to say
+    ages: bytes = b""  # of the claims, see `ages`; this and what follows is left out where it says nothing
+    have: bytes = b""  # marks of what the sender has told of late
+    want: bytes = b""  # marks of what it lacks
 
 
 FIELDS_MAX = len(Packet._fields)
-FIELDS_MIN = FIELDS_MAX - 1  # without ages
+FIELDS_MIN = FIELDS_MAX - 3  # without ages and marks
 
 
 class PlainSeal:
@@ -118,17 +123,22 @@ def parse_header(message: bytes) -> Header:
 
 
 def encode(packet: Packet) -> bytes:
-    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages = packet
+    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages, have, want = (
+        packet
+    )
+    has_marks = bool(have or want)
     parts = [
-        _ARRAY_WITH_AGES if ages else _ARRAY,
+        _ARRAY_WITH_MARKS if has_marks else _ARRAY_WITH_AGES if ages else _ARRAY,
         *(_SMALL[kind], number(sequence), bytes_head(len(about)), about, number(amount), number(flags)),
         *(number(beat), bytes_head(len(root)), root, bytes_head(len(coordinate)), coordinate),
     ]
     _splice(parts, claims)
     parts += (bytes_head(len(beats)), beats)
     _splice(parts, carried)
-    if ages:
+    if ages or has_marks:
         parts += (bytes_head(len(ages)), ages)
+    if has_marks:
+        parts += (bytes_head(len(have)), have, bytes_head(len(want)), want)
     return b"".join(parts)
 
 
@@ -152,10 +162,13 @@ def decode(body: bytes) -> Packet:
 
 
 def _is_sane(packet: Packet) -> bool:
-    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages = packet
+    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages, have, want = (
+        packet
+    )
     return (
         type(kind) is type(sequence) is type(amount) is type(flags) is type(beat) is int
         and type(about) is type(root) is type(coordinate) is type(beats) is type(ages) is bytes
+        and type(have) is type(want) is bytes
         and type(claims) is type(carried) is list
         and 0 <= kind < 256
         and 0 <= sequence < U32
@@ -169,6 +182,10 @@ def _is_sane(packet: Packet) -> bool:
         and len(claims) <= CLAIMS_MAX
         and len(carried) <= CARRIED_MAX
         and len(ages) <= CLAIMS_MAX
+        and len(have) <= MARKS_BYTES_MAX
+        and len(have) % MARK_BYTES == 0
+        and len(want) <= MARKS_BYTES_MAX
+        and len(want) % MARK_BYTES == 0
         and (not claims or set(map(type, claims)) == _ONLY_BYTES)
         and (not carried or set(map(type, carried)) == _ONLY_BYTES)
     )
@@ -204,4 +221,6 @@ def _long_head(major: int, value: int) -> bytes:
 _ONLY_BYTES = {bytes}
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
-_EMPTY, _ARRAY, _ARRAY_WITH_AGES = (_long_head(0x80, length) for length in (0, FIELDS_MIN, FIELDS_MAX))
+_EMPTY, _ARRAY, _ARRAY_WITH_AGES, _ARRAY_WITH_MARKS = (
+    _long_head(0x80, length) for length in (0, FIELDS_MIN, FIELDS_MIN + 1, FIELDS_MAX)
+)

@@ -17,6 +17,7 @@ def gossip_settings(gossip: Gossip) -> GossipSettings:
     return GossipSettings(
         mode=SuspicionMode(gossip.mode),
         refused_grace_ns=gossip.refused_grace_ns,
+        push_nodes=gossip.push_nodes,
         probe_interval_ns=gossip.probe_interval_ns,
         probe_timeout_ns=gossip.probe_timeout_ns,
         gossip_interval_ns=gossip.gossip_interval_ns,

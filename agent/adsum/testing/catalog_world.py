@@ -246,9 +246,9 @@ class CatalogWorld(GossipWorld):
                     self.changes += 1
                     for watcher in self.copy_watchers:
                         watcher(self.now_ns, host.index, effect)
-                case CarryThis(key, payload):
+                case CarryThis(key, payload, is_urgent):
                     self.carried += 1
-                    self.command(host.index, Carry(key, payload))
+                    self.command(host.index, Carry(key, payload, is_urgent))
                 case RootMoved(root):
                     self.command(host.index, SetRoot(root))
                 case AskPeer():

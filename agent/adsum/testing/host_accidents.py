@@ -14,7 +14,7 @@ import enum
 import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -40,6 +40,7 @@ DOWN_UNSEEN_NS = SECOND // 2  # nobody calls it failed before it is back
 BETWEEN_NS_MIN, BETWEEN_NS_MAX = SECOND // 2, 8 * SECOND
 REGISTERED_NS_MAX = 2 * SECOND  # after a start; clients register when they see that the agent is there
 WELL_NS = 90 * SECOND  # after the last accident: the longest that real ones needed was a third of it
+SLOW_GOSSIP_NS = SECOND // 2
 LOOK_NS = SECOND
 JOIN_LOOK_NS = 5 * SECOND
 RUN_FOR_MS = 240 * HOUR // MILLISECOND
@@ -78,7 +79,10 @@ class HostAccidents:
         self.random = Random(f"accidents {accident.name} {seed}")
         hosts = self.random.randint(HOSTS_MIN, HOSTS_MAX)
         loss = self.random.choice((0.0, 0.0, 0.02, 0.05))
+        # News that is pushed at once hides what only slow news brings about.
         settings = GossipSettings(reconnect_timeout_ns=REMEMBERED_NS)
+        if seed % 2 == 0:
+            settings = replace(settings, push_nodes=0, gossip_interval_ns=SLOW_GOSSIP_NS)
         self.cluster = AgentCluster(hosts, seed=seed, conditions=Conditions(loss=loss), settings=settings)
         self._busy: dict[int, None] = {}  # that an accident is under way for
         self._gone: dict[int, None] = {}  # that do not come back

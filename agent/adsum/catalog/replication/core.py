@@ -160,7 +160,7 @@ class Replication:
         if state is None:
             return
         pushes = self._store_pushes.take(now.monotonic_ns, state)
-        self._copies.effects += [CarryThis(delta.key, delta.encoded) for delta in pushes]
+        self._copies.effects += map(_carried, pushes)
         due_ns = self._store_pushes.due_ns(now.monotonic_ns)
         if due_ns is not None:
             self._copies.timers.set((ReplicationTimer.PUBLISH, STORE), due_ns)
@@ -197,7 +197,7 @@ class Replication:
         if delta.notices and holding is not self._copies.own_holding:
             self._pulls.notice(now, sender, delta)
         elif is_news:
-            self._copies.effects.append(CarryThis(delta.key, delta.encoded))
+            self._copies.effects.append(_carried(delta))
         if is_news:
             self.tally.news += 1
         else:
@@ -276,7 +276,7 @@ class Replication:
             case AskingPart.PULLS:
                 notice = self._pulls.answered(now, ticket.number, body)
                 if notice is not None:
-                    self._copies.effects.append(CarryThis(notice.key, notice.encoded))
+                    self._copies.effects.append(_carried(notice))
             case AskingPart.EXCHANGES:
                 self._exchanges.answered(now, ticket.number, body)
 
@@ -297,7 +297,7 @@ class Replication:
                 case ReplicationTimer.PUBLISH, _:
                     pushes = self.publisher.flush(now.monotonic_ns)
                     self._copies.show_mine(now, self.publisher.state)
-                    self._copies.effects += [CarryThis(delta.key, delta.encoded) for delta in pushes]
+                    self._copies.effects += map(_carried, pushes)
                 case ReplicationTimer.ASIDE, bytes(owner):
                     self._copies.end_aside(now, owner)
                 case ReplicationTimer.COLLECT, bytes(owner):
@@ -323,3 +323,7 @@ class Replication:
             copies.effects.append(RootMoved(copies.root.packed))
         effects, copies.effects = copies.effects, []
         return effects
+
+
+def _carried(delta: Delta) -> CarryThis:
+    return CarryThis(delta.key, delta.encoded, delta.is_urgent)

@@ -1,12 +1,14 @@
 """News of one owner as bytes: what gossip carries, and what an exchange hands over. Encoded once where it
 is made, relayed unchanged by everybody to whom it was news.
 
-    [0, owner, generation, version, digest, [[number, behind, value], …]]
+    [0, owner, generation, version, digest, [[number, behind, value], …], urgent]
     [1, owner, generation, version, digest, [[number, behind, value], …], since, through, gc version]
 
 The first is a push. `version` and `digest` are the owner's after it, which is how a holder knows that it has
 everything; an item's own version is `behind` that, so that it takes a byte. No value: removed. `true` for a
 value: a notice, the item is too big to be pushed and its body wants to be fetched from whoever said so.
+`urgent` is there when some check of it is not passing any more: who relays it knows nothing of checks, and
+tells it before other news.
 
 The second is a range: all that the teller knows of the owner with versions after `since`; it vouches for
 completeness up to `through` only. `since` 0 is the whole owner, without tombstones.
@@ -39,6 +41,7 @@ class Delta:
         "encoded",
         "gc_version",
         "generation",
+        "is_urgent",
         "items",
         "key",
         "notices",
@@ -60,6 +63,7 @@ class Delta:
         since: int = 0,
         through: int | None = None,
         gc_version: int = 0,
+        is_urgent: bool = False,
         encoded: bytes = b"",
     ) -> None:
         self.owner = owner
@@ -71,6 +75,7 @@ class Delta:
         self.since = since
         self.through = through  # None: a push
         self.gc_version = gc_version
+        self.is_urgent = is_urgent
         self.encoded = encoded
         numbers = (*(item.number for item in items), *(number for number, _ in notices))
         self.key = (owner, numbers)  # a newer push of the same items replaces one not yet told
@@ -83,9 +88,11 @@ def push(
     digest: int,
     items: Iterable[Item],
     notices: Iterable[Item] = (),
+    *,
+    is_urgent: bool = False,
 ) -> bytes:
     rows = [*_rows(version, items), *([item.number, version - item.version, True] for item in notices)]
-    return _PUSH.bytes_of(owner, generation, version, digest, rows)
+    return _PUSH.bytes_of(owner, generation, version, digest, rows, int(is_urgent))
 
 
 def span(
@@ -122,10 +129,11 @@ def decode(encoded: bytes) -> Delta:
 
 
 def _push(
-    encoded: bytes, owner: bytes, generation: int, version: int, digest: int, rows: list[object]
+    encoded: bytes, owner: bytes, generation: int, version: int, digest: int, rows: list[object], urgent: int
 ) -> Delta:
     items, notices = _items(rows, version)
-    return Delta(owner, generation, version, digest, items, notices=notices, encoded=encoded)
+    head = owner, generation, version, digest, items
+    return Delta(*head, notices=notices, is_urgent=bool(urgent), encoded=encoded)
 
 
 def _range(
@@ -179,7 +187,7 @@ _HEAD = (
     RowField("digest", bytes, _digest, lambda digest: digest.to_bytes(DIGEST_BYTES, "big")),
     RowField("rows", list),
 )
-_PUSH = RowCodec(_push, *_HEAD, kind=PUSH)
+_PUSH = RowCodec(_push, *_HEAD, counter("urgent", 2, default=0), kind=PUSH)
 _TOLD = (counter("since", VERSION_MAX), counter("through", VERSION_MAX), counter("gc_version", VERSION_MAX))
 _RANGE = RowCodec(_range, *_HEAD, *_TOLD, kind=RANGE)
 _DELTAS: RowKinds[Delta] = RowKinds(_PUSH, _RANGE)

@@ -16,6 +16,7 @@ class CarryThis:
 
     key: Hashable
     payload: bytes
+    is_urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from adsum.catalog.replication.tally import ReplicationTally
 PUSHES_A_SECOND = 5
 PUSHES_AT_ONCE = 20
 PAYLOAD_BYTES_MAX = 900
-HEAD_BYTES = 44  # of a push: everything but its items, at their longest
+HEAD_BYTES = 45  # of a push: everything but its items, at their longest
 ROW_BYTES = 13  # of an item, besides its value
 NOTICE_BYTES_MIN = 800  # what is longer is announced, and fetched by who lacks it
 
@@ -70,9 +70,10 @@ class Pushes:
                 break
             room_bytes -= size_bytes
             (notices if is_notice else items).append(item)
-        for item in (*items, *notices):
-            del self._untold[item.number]
+        most_urgent = min(self._untold.pop(item.number) for item in (*items, *notices))
+        is_urgent = most_urgent <= Urgency.WARNING
         self._tally.pushes += 1
         head = state.owner, state.generation, state.version, state.digest
         named = tuple((item.number, item.version) for item in notices)
-        return Delta(*head, tuple(items), notices=named, encoded=push(*head, items, notices))
+        encoded = push(*head, items, notices, is_urgent=is_urgent)
+        return Delta(*head, tuple(items), notices=named, is_urgent=is_urgent, encoded=encoded)
