@@ -10,6 +10,9 @@
     flips        clusters of fifteen, five flips a second: seen by all, and what that costs an agent
     bursts       the same, all 300 checks at once
 
+But for `consensus` the agents are no servers, as most are: a build from before there were servers has no
+other, and what a server costs is measured beside Consul's.
+
 Both run at once and are measured in turns, the other one first in every other round. What is printed is the
 median of the rounds' ratios, and between which two ratios half of them lie: a machine that others use shows
 in the interval.
@@ -20,8 +23,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import mean, median, quantiles
@@ -92,8 +98,8 @@ def main(folder: str, words: list[str]) -> int:
 
 def starts(ours: Program, other: Program) -> list[Measured]:
     measures = {
-        "start to first DNS answer": one_start_ms,
-        "processor time to first HTTP answer": ran_until_http_ms,
+        "start to first DNS answer": partial(one_start_ms, is_server=False),
+        "processor time to first HTTP answer": partial(ran_until_http_ms, is_server=False),
     }
     found = []
     for name, measure in measures.items():
@@ -105,7 +111,7 @@ def starts(ours: Program, other: Program) -> list[Measured]:
 
 
 def throughput(ours: Program, other: Program) -> list[Measured]:
-    with running(ours) as mine, running(other) as theirs:
+    with client(ours) as mine, client(other) as theirs:
         pair = (mine, theirs)
         for agent in pair:
             register_services(agent)
@@ -120,6 +126,15 @@ def throughput(ours: Program, other: Program) -> list[Measured]:
     return [*found, Measured("memory after that load", memory, is_better_high=False)]
 
 
+@contextmanager
+def client(program: Program) -> Iterator[Agent]:
+    with (
+        tempfile.TemporaryDirectory(prefix="build-") as folder,
+        running(program, {"data_dir": folder}, ()) as agent,
+    ):
+        yield agent
+
+
 def pin(agent: Agent) -> None:
     """To one core, and the load to the others: where the scheduler puts them moves DNS by half."""
     first, *others = sorted(os.sched_getaffinity(agent.pid))
@@ -131,7 +146,7 @@ def pin(agent: Agent) -> None:
 
 def idle(ours: Program, other: Program) -> list[Measured]:
     """Both at once: what a busy machine adds, it adds to both."""
-    with running(ours) as mine, running(other) as theirs:
+    with client(ours) as mine, client(other) as theirs:
         for agent in (mine, theirs):
             register_services(agent)
         time.sleep(REST_S)

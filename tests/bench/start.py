@@ -43,24 +43,27 @@ def start_to_answer(ours: Program, consul: Program) -> list[Figure]:
     ]
 
 
-def one_start_ms(program: Program) -> float:
+def one_start_ms(program: Program, *, is_server: bool = True) -> float:
     started = time.monotonic()
-    with starting(program) as agent:
+    with starting(program, is_server=is_server) as agent:
         wait_for_answer(agent, started + PATIENCE_S)
         return (time.monotonic() - started) * 1000
 
 
-def ran_until_http_ms(program: Program) -> float:
+def ran_until_http_ms(program: Program, *, is_server: bool = True) -> float:
     """User and system time of the process; what it had to wait for, on a busy machine, is not in it."""
-    with starting(program) as agent:
+    with starting(program, is_server=is_server) as agent:
         wait_for_http(agent, time.monotonic() + PATIENCE_S)
         return ran_ns(agent.pid) / 1e6
 
 
 @contextmanager
-def starting(program: Program) -> Iterator[Agent]:
+def starting(program: Program, *, is_server: bool) -> Iterator[Agent]:
     folder = Path(tempfile.mkdtemp(prefix="start-"))
-    agent = launch(program, folder, free_ports(), {}, ("-dev",))
+    if is_server:
+        agent = launch(program, folder, free_ports(), {}, ("-dev",))
+    else:
+        agent = launch(program, folder, free_ports(), {"data_dir": str(folder / "data")}, ())
     try:
         yield agent
     finally:
