@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.gossip import eager_push, shared_state
+from adsum.gossip import eager_push
 from adsum.gossip.commands import Carry, Describe, FireEvent
 from adsum.gossip.effects import CarriedHeard, Send
 from adsum.gossip.fresh_news import TIERS
@@ -34,13 +34,23 @@ def pushed(stage: Stage, within_ns: int = 15 * MILLISECOND) -> list[Packet]:
     ]
 
 
-def test_in_a_small_cluster_what_arises_here_goes_to_every_member_within_two_milliseconds() -> None:
+def test_in_a_small_cluster_what_arises_here_goes_to_every_member_at_once() -> None:
     stage = quiet(*FEW)
     stage.command(Carry("check", b"critical", is_urgent=True))
-    sends = of(stage.run_for(shared_state.OWN_COALESCED_NS), Send)
+    sends = of(stage.run_for(0), Send)
     assert sorted(each.to for each in sends) == sorted(profile(name).address for name in FEW)
     assert {opened(each)[1].flags for each in sends} == {PacketFlag.NOT_ON}
     assert all(opened(each)[1].carried == [b"critical"] for each in sends)
+
+
+def test_what_arises_here_soon_after_a_push_waits_and_goes_together() -> None:
+    stage = quiet(*FEW)
+    stage.command(Carry("check", b"first"))
+    stage.run_for(MILLISECOND)
+    for number in range(3):
+        stage.command(Carry(number, b"%d" % number))
+    assert stage.run_for(8 * MILLISECOND) == []
+    assert [sorted(packet.carried) for packet in pushed(stage)] == [[b"0", b"1", b"2"]] * len(FEW)
 
 
 def test_in_a_large_cluster_what_arises_here_goes_to_eight_and_what_is_heard_to_five() -> None:

@@ -48,6 +48,7 @@ class EagerPush:
         """What is fresh, as far as it can be paid for; the rest a little later, unless a tick has told it."""
         shared = self._shared
         own, heard = shared.fresh_own, shared.fresh_heard
+        shared.pushed_ns = now.monotonic_ns
         while (tier := min(own.tier, heard.tier)) < len(TIERS):
             is_own = own.tier == tier
             peers, flags = self._audience(now, is_own=is_own)

@@ -37,9 +37,8 @@ from adsum.timers import Timers
 
 FIXED_FIELDS_BYTES = 73  # every positional field at its longest, but the spliced ones
 FLAP_NS = MINUTE
-# What is heard within this time goes on in one datagram; what arises here waits for less, and nobody else.
+# What is heard within this time goes on in one datagram; what arises here waits only so long after a push.
 COALESCED_NS = 10 * MILLISECOND
-OWN_COALESCED_NS = 2 * MILLISECOND
 CORRECTIONS_MAX = 8
 
 
@@ -96,6 +95,7 @@ class SharedState:
         self._corrections: dict[bytes, bytes] = {}
         self._sequence = 0
         self._gossip_ns = 0
+        self.pushed_ns = now.monotonic_ns - COALESCED_NS  # when news was last pushed
         self._push_ns = 0
 
     def take_effects(self) -> list[Effect]:
@@ -224,8 +224,10 @@ class SharedState:
         fresh = self.fresh_own if is_own else self.fresh_heard
         if not fresh.add(kind, entry, is_urgent=is_urgent):
             self.tally.pushes_put_off += 1
-        wait_ns = OWN_COALESCED_NS if is_own else int(self.random.random() * COALESCED_NS)
-        self.push_at(now.monotonic_ns + wait_ns)
+        if is_own:
+            self.push_at(max(now.monotonic_ns, self.pushed_ns + COALESCED_NS))
+        else:
+            self.push_at(now.monotonic_ns + int(self.random.random() * COALESCED_NS))
 
     def knows(self, now: Now, encoded: bytes) -> None:
         """A claim that came with a comparison of rosters: it need not be asked for."""
