@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from adsum.gossip.broadcasts import Broadcasts, Class, Queue
 from adsum.gossip.recent_news import mark_of, marks_of
 
@@ -110,13 +112,14 @@ def test_a_push_is_worth_all_tellings_of_the_catalog_and_all_but_three_of_member
         assert sum(told) == left
 
 
-def test_what_was_told_is_named_by_its_mark_in_three_ticks_and_then_forgotten() -> None:
+@pytest.mark.parametrize(("kind", "ticks"), [(Class.CATALOG, 4), (Class.EVENTS, 3)])
+def test_what_was_told_is_named_by_its_mark_in_some_ticks_and_then_forgotten(kind: Class, ticks: int) -> None:
     broadcasts = make()
-    queue = broadcasts.queues[Class.CATALOG]
+    queue = broadcasts.queues[kind]
     entry = queue.put(0, "a", b"news")
     assert broadcasts.take_marks() == b""
     queue.pushed(entry, queue.told_max(1))
-    assert [broadcasts.take_marks() for _tick in range(4)] == [entry.mark, entry.mark, entry.mark, b""]
+    assert [broadcasts.take_marks() for _tick in range(ticks)] == [entry.mark] * ticks
     assert not broadcasts
 
 

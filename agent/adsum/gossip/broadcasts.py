@@ -31,7 +31,9 @@ OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membershi
 CATALOG_TOLD_MIN = 6
 # How often what was pushed is told again. A verdict is worth it; marks tell who lacks the rest.
 TOLD_AGAIN_MEMBERSHIP = 3
-# At three members in each tick: of those whom a push has missed, one in 10^5 hears no mark in that time.
+# Ticks that name news, to three members each. Of those whom no push of the catalog has reached one in 10^5
+# hears no mark in that time; membership is told again besides.
+CATALOG_MARKED_TICKS = 4
 MARKED_TICKS = 3
 MARKS_MAX = 64  # in one datagram, the newest first
 HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size; a short one's age is in it
@@ -69,7 +71,7 @@ class Queue:
         told_min: int = 0,
         told_again: int = 0,
         rest_told: int = 0,
-        is_marked: bool = True,
+        marked_ticks: int = MARKED_TICKS,
     ) -> None:
         self.entries_max = entries_max
         self.dropped = 0
@@ -78,7 +80,7 @@ class Queue:
         self._told_min = told_min
         self._told_again = told_again  # after a push
         self._rest_told = rest_told  # as often as this what is not urgent counts as told from the beginning
-        self._is_marked = is_marked
+        self._marked_ticks = marked_ticks
         self._buckets: list[dict[Hashable, QueuedBroadcast]] = []
         self._marked: dict[Hashable, QueuedBroadcast] = {}
 
@@ -137,7 +139,7 @@ class Queue:
         entry.told = told
         if told < told_max:
             self._bucket(told)[entry.key] = entry
-        if self._is_marked and entry.marked < MARKED_TICKS:
+        if entry.marked < self._marked_ticks:
             self._marked[entry.key] = entry
         elif told >= told_max:
             del self.entries[entry.key]
@@ -154,7 +156,7 @@ class Queue:
         named = list(islice(reversed(self._marked.values()), wanted))
         for entry in named:
             entry.marked += 1
-            if entry.marked >= MARKED_TICKS:
+            if entry.marked >= self._marked_ticks:
                 del self._marked[entry.key]
                 if entry.key not in self._bucket(entry.told):
                     del self.entries[entry.key]
@@ -187,18 +189,21 @@ class Taken(NamedTuple):
 
 class Broadcasts:
     def __init__(self, *, members_max: int, retransmit_mult: int, is_marked: bool = True) -> None:
-        mult, catalog_mult = retransmit_mult, max(1, retransmit_mult // 2)
+        marked, catalog_marked = (MARKED_TICKS, CATALOG_MARKED_TICKS) if is_marked else (0, 0)
         self._membership = Queue(
-            entries_max=members_max, mult=mult, told_again=TOLD_AGAIN_MEMBERSHIP, is_marked=is_marked
+            entries_max=members_max,
+            mult=retransmit_mult,
+            told_again=TOLD_AGAIN_MEMBERSHIP,
+            marked_ticks=marked,
         )
         self._catalog = Queue(
             entries_max=8_192,
-            mult=catalog_mult,
+            mult=max(1, retransmit_mult // 2),
             told_min=CATALOG_TOLD_MIN,
             rest_told=1,
-            is_marked=is_marked,
+            marked_ticks=catalog_marked,
         )
-        self._events = Queue(entries_max=512, mult=mult, is_marked=is_marked)
+        self._events = Queue(entries_max=512, mult=retransmit_mult, marked_ticks=marked)
         self.queues = {
             Class.MEMBERSHIP: self._membership,
             Class.CATALOG: self._catalog,
