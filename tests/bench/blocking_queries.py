@@ -67,6 +67,7 @@ def is_whole(head: bytes, body: bytes) -> bool:
 
 class BlockingQueries:
     def __init__(self) -> None:
+        self.unanswered = 0  # of what was put
         self._selector = selectors.DefaultSelector()
         self._idle: dict[Member, list[Line]] = {}  # for requests that are answered at once
         self._lines: list[Line] = []
@@ -89,7 +90,13 @@ class BlockingQueries:
         """Leaves at once. Its answer is only looked at for being a 200."""
         idle = self._idle.setdefault(member, [])
         line = idle.pop() if idle else self._line(member)
-        line.ask("PUT", target, lambda _head, _body, _heard_s: idle.append(line), body)
+
+        def answered(_head: bytes, _body: bytes, _heard_s: float) -> None:
+            idle.append(line)
+            self.unanswered -= 1
+
+        self.unanswered += 1
+        line.ask("PUT", target, answered, body)
 
     def run_until(self, end_s: float, is_done: Callable[[], bool] = lambda: False) -> bool:
         """Whether it was done by then."""

@@ -202,7 +202,7 @@ class Flipped(NamedTuple):
 def flips(ours: Program, other: Program) -> list[Measured]:
     with both(ours, other) as sides, blocking_queries() as queries:
         for cluster in sides:
-            register_everywhere(cluster)
+            register_everywhere(cluster, queries)
         checks = [WatchedChecks(cluster, queries, Random(1)) for cluster in sides]
         for each in checks:
             each.flip_for(REST_S)
@@ -244,7 +244,7 @@ def gossip_bytes(agent: Agent) -> float:
 def bursts(ours: Program, other: Program) -> list[Measured]:
     with both(ours, other) as sides, blocking_queries() as queries:
         for cluster in sides:
-            register_everywhere(cluster)
+            register_everywhere(cluster, queries)
         time.sleep(REST_S)
         pairs = in_turns(lambda which: burst(sides[which], queries))
         lags_ms = [max(longest_lag_s(member.agent) for member in cluster.members) * 1000 for cluster in sides]

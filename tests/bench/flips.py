@@ -56,13 +56,14 @@ def at(ordered: Sequence[float], share: float) -> float:
     return median(ordered) if share == 0.5 else ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def register_everywhere(cluster: Cluster) -> None:
-    """Twenty services at each, which everybody has heard of in the end."""
-    for member in cluster.members:
-        for number in range(SERVICES):
-            status, body = member.put("/v1/agent/service/register", definition(member, number))
-            if status != 200:
-                raise LoadFailed(f"{cluster.program.name} refused a registration: {status} {body!r}")
+def register_everywhere(cluster: Cluster, queries: BlockingQueries) -> None:
+    """Twenty services at each, one at each at a time, which everybody has heard of in the end."""
+    for number in range(SERVICES):
+        for member in cluster.members:
+            body = json.dumps(definition(member, number)).encode()
+            queries.put(member, "/v1/agent/service/register", body)
+        if not queries.run_until(time.monotonic() + SETTLED_S_MAX, lambda: not queries.unanswered):
+            raise LoadFailed(f"{cluster.program.name} left registrations unanswered")
     names = {name_of(member, number) for member in cluster.members for number in range(SERVICES)}
     pending = list(cluster.members)
 

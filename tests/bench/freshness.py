@@ -27,9 +27,9 @@ from tests.system.clusters import Cluster, Member
 from tests.system.namespaces import network, why_no_namespaces
 
 FLIPPING_AGENTS = 40
-REST_S = 5.0
-IDLE_S = 15.0
-FLIPPING_S = 45.0
+REST_S = 15.0
+IDLE_S = 10.0
+FLIPPING_S = 40.0
 WARM_UP_S = 2.0
 
 REGISTERING_AGENTS = 60
@@ -102,7 +102,7 @@ def can_measure() -> bool:
 
 def flipping(program: Program) -> Flipping:
     with on_hosts_of_their_own(program, FLIPPING_AGENTS) as cluster, blocking_queries() as queries:
-        register_everywhere(cluster)
+        register_everywhere(cluster, queries)
         time.sleep(REST_S)
         idle = costing(cluster, lambda: time.sleep(IDLE_S))
         checks = WatchedChecks(cluster, queries, Random(1))
@@ -115,7 +115,7 @@ def flipping(program: Program) -> Flipping:
 @contextmanager
 def on_hosts_of_their_own(program: Program, agents: int) -> Iterator[Cluster]:
     with (
-        network(agents) as made,
+        network(agents, are_neighbours_known=True) as made,
         three_servers_and_clients(program, made.hosts, CONNECTIONS_ALLOWED) as cluster,
     ):
         yield cluster

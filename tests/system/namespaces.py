@@ -51,6 +51,8 @@ class Host:
     address: str
     port: str
     """The switch's end of its cable."""
+    neighbour: str
+    """Its address and that of its cable, as `ip neighbour` has them."""
     ports: Ports = PORTS
 
     @contextmanager
@@ -89,13 +91,20 @@ class Network:
 
 
 @contextmanager
-def network(hosts: int) -> Iterator[Network]:
+def network(hosts: int, *, are_neighbours_known: bool = False) -> Iterator[Network]:
+    """Known neighbours are never asked for, nor found to be gone. Those that were asked for are in one table
+    for all namespaces, of 1,024 by default: forty hosts that talk to each other fill it, and lose packets."""
     assert hosts <= HOSTS_MAX
     prefix = f"adsum-{os.getpid()}-{next(NETWORKS)}"
     with ExitStack() as made:
         switch = namespace(made, f"{prefix}-switch")
         batch(switch, [f"link add {bridge} up type bridge" for bridge in (ONE, OTHER)])
-        yield Network(switch, [host(made, switch, prefix, number) for number in range(1, hosts + 1)])
+        all_hosts = [host(made, switch, prefix, number) for number in range(1, hosts + 1)]
+        if are_neighbours_known:
+            for each in all_hosts:
+                others = [other for other in all_hosts if other is not each]
+                batch(each.namespace, [f"neighbour add {other.neighbour} dev eth0" for other in others])
+        yield Network(switch, all_hosts)
 
 
 def namespace(made: ExitStack, name: str) -> str:
@@ -105,11 +114,12 @@ def namespace(made: ExitStack, name: str) -> str:
 
 
 def host(made: ExitStack, switch: str, prefix: str, number: int) -> Host:
-    new = Host(namespace(made, f"{prefix}-{number}"), f"10.99.0.{number}", f"port{number}")
+    address, cable = f"10.99.0.{number}", f"02:00:00:00:00:{number:02x}"
+    new = Host(namespace(made, f"{prefix}-{number}"), address, f"port{number}", f"{address} lladdr {cable}")
     batch(
         switch,
         [
-            f"link add {new.port} type veth peer name eth0 netns {new.namespace}",
+            f"link add {new.port} type veth peer name eth0 address {cable} netns {new.namespace}",
             f"link set {new.port} up master {ONE}",
         ],
     )
