@@ -27,7 +27,7 @@ from tests.system.clusters import Cluster, Member
 from tests.system.namespaces import network, why_no_namespaces
 
 FLIPPING_AGENTS = 40
-REST_S = 15.0
+REST_S = 10.0  # after registrations, and after flips: news of them is told for a while
 IDLE_S = 10.0
 FLIPPING_S = 40.0
 WARM_UP_S = 2.0
@@ -104,11 +104,12 @@ def flipping(program: Program) -> Flipping:
     with on_hosts_of_their_own(program, FLIPPING_AGENTS) as cluster, blocking_queries() as queries:
         register_everywhere(cluster, queries)
         time.sleep(REST_S)
-        idle = costing(cluster, lambda: time.sleep(IDLE_S))
         checks = WatchedChecks(cluster, queries, Random(1))
         checks.flip_for(WARM_UP_S)
         found: list[Freshness] = []
         cost = costing(cluster, lambda: found.append(checks.flip_for(FLIPPING_S)))
+        time.sleep(REST_S)
+        idle = costing(cluster, lambda: time.sleep(IDLE_S))
     return Flipping(found[0], idle, cost)
 
 
