@@ -25,7 +25,7 @@ from tests.bench.cluster import clusters_side_by_side
 from tests.bench.crowd import crowd_of_keys, crowds
 from tests.bench.figure import Figure, heading, summary
 from tests.bench.flood import floods
-from tests.bench.freshness import freshness_of_flips, freshness_of_registrations
+from tests.bench.freshness import freshness_of_flips, freshness_of_registrations, freshness_of_shared_flips
 from tests.bench.keys import keys_side_by_side
 from tests.bench.sessions import sessions_side_by_side
 from tests.bench.side_by_side import side_by_side
@@ -47,6 +47,7 @@ MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "crowd of keys": crowd_of_keys,
     "floods": floods,
     "freshness of flips": freshness_of_flips,
+    "freshness of shared flips": freshness_of_shared_flips,
     "freshness of registrations": freshness_of_registrations,
 }
 

@@ -36,7 +36,7 @@ from typing import NamedTuple, TypeVar
 from tests.bench.blocking_queries import blocking_queries
 from tests.bench.bursts import burst
 from tests.bench.figure import milliseconds, per_second
-from tests.bench.flips import SERVICES, Freshness, WatchedChecks, register_everywhere
+from tests.bench.flips import SERVICES, Freshness, WatchedChecks, checks_of, register_everywhere
 from tests.bench.membership import AGENTS, both
 from tests.bench.proposers import Proposers
 from tests.bench.raft import PROPOSERS, WARM_UP_S, proposed
@@ -201,12 +201,16 @@ class Flipped(NamedTuple):
 
 def flips(ours: Program, other: Program) -> list[Measured]:
     with both(ours, other) as sides, blocking_queries() as queries:
-        for cluster in sides:
-            register_everywhere(cluster, queries)
-        checks = [WatchedChecks(cluster, queries, Random(1)) for cluster in sides]
-        for each in checks:
+        every = [checks_of(cluster, are_shared=False) for cluster in sides]
+        for cluster, checks in zip(sides, every, strict=True):
+            register_everywhere(cluster, queries, checks)
+        watched = [
+            WatchedChecks(cluster, queries, checks, Random(1))
+            for cluster, checks in zip(sides, every, strict=True)
+        ]
+        for each in watched:
             each.flip_for(REST_S)
-        pairs = in_turns(lambda which: flipped(sides[which], checks[which]))
+        pairs = in_turns(lambda which: flipped(sides[which], watched[which]))
     return [
         compared(
             "processor time of a member",
@@ -243,10 +247,11 @@ def gossip_bytes(agent: Agent) -> float:
 
 def bursts(ours: Program, other: Program) -> list[Measured]:
     with both(ours, other) as sides, blocking_queries() as queries:
-        for cluster in sides:
-            register_everywhere(cluster, queries)
+        every = [checks_of(cluster, are_shared=False) for cluster in sides]
+        for cluster, checks in zip(sides, every, strict=True):
+            register_everywhere(cluster, queries, checks)
         time.sleep(REST_S)
-        pairs = in_turns(lambda which: burst(sides[which], queries))
+        pairs = in_turns(lambda which: burst(sides[which], queries, every[which]))
         lags_ms = [max(longest_lag_s(member.agent) for member in cluster.members) * 1000 for cluster in sides]
     return [
         compared(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tests.bench.blocking_queries import BlockingQueries
-from tests.bench.flips import SERVICES, name_of
+from tests.bench.flips import Check
 from tests.bench.tools import LoadFailed, ran_ns
 from tests.system.clusters import Cluster, Member
 
@@ -20,16 +20,16 @@ class Burst(NamedTuple):
     ran_ns: float  # a member
 
 
-def burst(cluster: Cluster, queries: BlockingQueries) -> Burst:
+def burst(cluster: Cluster, queries: BlockingQueries, checks: Sequence[Check]) -> Burst:
     """There and back, and the slower of the two counts."""
     before = sum(ran_ns(member.pid) for member in cluster.members)
-    known_s = max(turned(cluster, queries, verb) for verb in ("fail", "pass"))
+    known_s = max(turned(cluster, queries, checks, verb) for verb in ("fail", "pass"))
     ran = sum(ran_ns(member.pid) for member in cluster.members) - before
     return Burst(known_s, ran / len(cluster.members))
 
 
-def turned(cluster: Cluster, queries: BlockingQueries, verb: str) -> float:
-    wanted = SERVICES * len(cluster.members) if verb == "fail" else 0
+def turned(cluster: Cluster, queries: BlockingQueries, checks: Sequence[Check], verb: str) -> float:
+    wanted = len(checks) if verb == "fail" else 0
     asked: dict[Member, None] = {}
     knows_s: dict[Member, float] = {}
 
@@ -45,9 +45,8 @@ def turned(cluster: Cluster, queries: BlockingQueries, verb: str) -> float:
     everybody = len(cluster.members)
     queries.run_until(time.monotonic() + KNOWN_S_MAX, lambda: len(asked) == everybody)
     left_s = time.monotonic()
-    for number in range(SERVICES):
-        for member in cluster.members:
-            queries.put(member, f"/v1/agent/check/{verb}/service:{name_of(member, number)}")
+    for check in checks:
+        queries.put(check.owner, f"/v1/agent/check/{verb}/service:{check.instance}")
     if not queries.run_until(left_s + KNOWN_S_MAX, lambda: len(knows_s) == everybody):
         raise LoadFailed(f"{cluster.program.name}: not all know of a burst after {KNOWN_S_MAX:.0f} s")
     for end in ends:

@@ -1,7 +1,8 @@
 """Checks that flip while every agent is asked about them, by blocking queries: when did each show it?
 
-Every agent has twenty services, and a few of each are watched on all agents. Watched checks flip one after
-the other, at a steady pace, so that none flips again before all have seen the last time.
+Every agent has twenty services, shared by all agents or its own, and every agent is asked for all instances
+of those whose checks flip. They flip one after the other, at a steady pace, and none flips again before all
+have seen the last time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from statistics import median
+from typing import NamedTuple
 
 from tests.bench.blocking_queries import BlockingQueries
 from tests.bench.tools import LoadFailed
@@ -22,14 +24,32 @@ FLIPS_PER_SECOND = 5
 AGAIN_S_MIN = 8.0  # between two flips of one check
 LATE_S_MAX = 10.0  # after the last flip, who has not seen it by then never did
 SETTLED_S_MAX = 60.0
+PASSING = "/v1/health/state/passing"
+STATUS = b'"Status":"'
+
+
+class Check(NamedTuple):
+    owner: Member
+    service: str
+
+    @property
+    def instance(self) -> str:
+        return f"{self.service}-of-{self.owner.name}"
 
 
 @dataclass(slots=True)
 class Flip:
+    check: Check
     left_s: float
     is_failing: bool
     waiting: dict[Member, None]
     seen_after_s: list[float] = field(default_factory=list)
+
+    def is_shown_in(self, body: bytes) -> bool:
+        """Without a look at the forty other instances: a check's id comes before its status."""
+        row = body.find(f'"CheckID":"service:{self.check.instance}"'.encode())
+        status = body.find(STATUS, row) + len(STATUS)
+        return body.startswith(b"critical" if self.is_failing else b"passing", status)
 
     def see(self, member: Member, heard_s: float) -> None:
         if member in self.waiting:
@@ -56,19 +76,27 @@ def at(ordered: Sequence[float], share: float) -> float:
     return median(ordered) if share == 0.5 else ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def register_everywhere(cluster: Cluster, queries: BlockingQueries) -> None:
-    """Twenty services at each, one at each at a time, which everybody has heard of in the end."""
-    for number in range(SERVICES):
-        for member in cluster.members:
-            body = json.dumps(definition(member, number)).encode()
-            queries.put(member, "/v1/agent/service/register", body)
+def checks_of(cluster: Cluster, *, are_shared: bool) -> list[Check]:
+    """Shared services have as many instances as there are agents, the others one."""
+    return [
+        Check(member, f"svc-{number:02}" if are_shared else f"svc-{number:02}-{member.name}")
+        for number in range(SERVICES)
+        for member in cluster.members
+    ]
+
+
+def register_everywhere(cluster: Cluster, queries: BlockingQueries, checks: Sequence[Check]) -> None:
+    """One at each agent at a time; everybody has heard of all of them in the end."""
+    for first in range(0, len(checks), len(cluster.members)):
+        for check in checks[first : first + len(cluster.members)]:
+            body = json.dumps(definition(check)).encode()
+            queries.put(check.owner, "/v1/agent/service/register", body)
         if not queries.run_until(time.monotonic() + SETTLED_S_MAX, lambda: not queries.unanswered):
             raise LoadFailed(f"{cluster.program.name} left registrations unanswered")
-    names = {name_of(member, number) for member in cluster.members for number in range(SERVICES)}
     pending = list(cluster.members)
 
     def all_list_all() -> bool:
-        while pending and names <= json.loads(pending[-1].ask("/v1/catalog/services") or b"{}").keys():
+        while pending and pending[-1].ask(PASSING).count(b'"CheckID":"service:') == len(checks):
             pending.pop()
         return not pending
 
@@ -76,45 +104,45 @@ def register_everywhere(cluster: Cluster, queries: BlockingQueries) -> None:
         raise LoadFailed(f"{cluster.program.name}: {pending[-1].name} does not list what was registered")
 
 
-def name_of(member: Member, number: int) -> str:
-    return f"{member.name}-{number:02}"
-
-
-def definition(member: Member, number: int) -> dict[str, object]:
+def definition(check: Check) -> dict[str, object]:
     return {
-        "Name": name_of(member, number),
-        "Port": 8000 + number,
+        "Name": check.service,
+        "ID": check.instance,
+        "Port": 8000,
         "Tags": ["bench", "v1"],
         "Check": {"TTL": "1h", "Status": "passing"},
     }
 
 
 class WatchedChecks:
-    """Blocking queries of every agent for some services of every agent."""
+    """Some of them, and blocking queries of every agent for their services."""
 
-    def __init__(self, cluster: Cluster, queries: BlockingQueries, random: Random) -> None:
+    def __init__(
+        self, cluster: Cluster, queries: BlockingQueries, checks: Sequence[Check], random: Random
+    ) -> None:
         self._cluster = cluster
         self._queries = queries
-        each = -(-int(AGAIN_S_MIN * FLIPS_PER_SECOND) // len(cluster.members))
-        self._checks = [(member, number) for member in cluster.members for number in range(each)]
-        random.shuffle(self._checks)
-        self._last: dict[tuple[Member, int], Flip] = {}
+        self._checks = random.sample(checks, int(AGAIN_S_MIN * FLIPS_PER_SECOND))
+        self._pending: dict[str, list[Flip]] = {check.service: [] for check in self._checks}
+        self._failing: dict[Check, bool] = {}
         self._turn = self._answers = 0
-        for check in self._checks:
+        for service in self._pending:
             for member in cluster.members:
-                self._watch(member, check)
-        wanted = len(self._checks) * len(cluster.members)
+                self._watch(member, service)
+        wanted = len(self._pending) * len(cluster.members)
         if not queries.run_until(time.monotonic() + SETTLED_S_MAX, lambda: self._answers >= wanted):
             raise LoadFailed(f"{cluster.program.name} left queries unanswered")
 
-    def _watch(self, member: Member, check: tuple[Member, int]) -> None:
+    def _watch(self, member: Member, service: str) -> None:
+        flips = self._pending[service]
+
         def seen(body: bytes, heard_s: float) -> None:
             self._answers += 1
-            flip = self._last.get(check)
-            if flip is not None and flip.is_failing is (b'"critical"' in body):
-                flip.see(member, heard_s)
+            for flip in flips:
+                if flip.is_shown_in(body):
+                    flip.see(member, heard_s)
 
-        self._queries.watch(member, f"/v1/health/service/{name_of(*check)}", seen)
+        self._queries.watch(member, f"/v1/health/service/{service}", seen)
 
     def flip_for(self, duration_s: float) -> Freshness:
         flips: list[Flip] = []
@@ -128,14 +156,14 @@ class WatchedChecks:
         return self._freshness(flips, time.monotonic())
 
     def _flip(self) -> Flip:
-        rounds, which = divmod(self._turn, len(self._checks))
+        check = self._checks[self._turn % len(self._checks)]
         self._turn += 1
-        check = self._checks[which]
-        owner, number = check
-        flip = Flip(time.monotonic(), rounds % 2 == 0, dict.fromkeys(self._cluster.members))
-        self._last[check] = flip
-        verb = "fail" if flip.is_failing else "pass"
-        self._queries.put(owner, f"/v1/agent/check/{verb}/service:{name_of(owner, number)}")
+        is_failing = self._failing[check] = not self._failing.get(check, False)
+        flip = Flip(check, time.monotonic(), is_failing, dict.fromkeys(self._cluster.members))
+        pending = self._pending[check.service]
+        pending[:] = [each for each in pending if each.waiting and each.check != check] + [flip]
+        verb = "fail" if is_failing else "pass"
+        self._queries.put(check.owner, f"/v1/agent/check/{verb}/service:{check.instance}")
         return flip
 
     def _freshness(self, flips: list[Flip], now_s: float) -> Freshness:

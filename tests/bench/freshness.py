@@ -19,7 +19,7 @@ from statistics import mean, median
 from tests.bench.blocking_queries import BlockingQueries, blocking_queries
 from tests.bench.cluster import three_servers_and_clients
 from tests.bench.figure import Figure, at_most, informs, milliseconds, per_second, seconds
-from tests.bench.flips import Freshness, WatchedChecks, definition, register_everywhere
+from tests.bench.flips import Check, Freshness, WatchedChecks, checks_of, definition, register_everywhere
 from tests.bench.tools import LoadFailed, ran_ns
 from tests.bench.watchers import CONNECTIONS_ALLOWED
 from tests.system.agents import Program
@@ -27,7 +27,7 @@ from tests.system.clusters import Cluster, Member
 from tests.system.namespaces import network, why_no_namespaces
 
 FLIPPING_AGENTS = 40
-REST_S = 10.0  # after registrations, and after flips: news of them is told for a while
+REST_S = 25.0  # after registrations, and after flips: news of them is told for a while
 IDLE_S = 10.0
 FLIPPING_S = 40.0
 WARM_UP_S = 2.0
@@ -56,12 +56,22 @@ class Flipping:
 
 
 def freshness_of_flips(ours: Program, consul: Program) -> list[Figure]:
+    return flips_in(f"seen by all {FLIPPING_AGENTS}", ours, consul, are_shared=False)
+
+
+def freshness_of_shared_flips(ours: Program, consul: Program) -> list[Figure]:
+    """An answer has all forty instances of the service, one on each agent."""
+    name = f"of {FLIPPING_AGENTS} instances seen by all {FLIPPING_AGENTS}"
+    return flips_in(name, ours, consul, are_shared=True)
+
+
+def flips_in(name: str, ours: Program, consul: Program, *, are_shared: bool) -> list[Figure]:
     if not can_measure():
         return []
-    mine, theirs = (flipping(program) for program in (ours, consul))
+    mine, theirs = (flipping(program, are_shared=are_shared) for program in (ours, consul))
     fresh, consuls = mine.freshness, theirs.freshness
     return [
-        at_most(f"flip seen by all {FLIPPING_AGENTS}: p50", fresh.by_all(0.5), consuls.by_all(0.5), 0.5, ms),
+        at_most(f"flip {name}: p50", fresh.by_all(0.5), consuls.by_all(0.5), 0.5, ms),
         at_most("  p99", fresh.by_all(0.99), consuls.by_all(0.99), 1.0, ms),
         informs("  worst", fresh.by_all(1), consuls.by_all(1), ms),
         informs("  seen by one agent: p50", fresh.by_each(0.5), consuls.by_each(0.5), ms),
@@ -100,11 +110,12 @@ def can_measure() -> bool:
     return not why_no_namespaces()
 
 
-def flipping(program: Program) -> Flipping:
+def flipping(program: Program, *, are_shared: bool) -> Flipping:
     with on_hosts_of_their_own(program, FLIPPING_AGENTS) as cluster, blocking_queries() as queries:
-        register_everywhere(cluster, queries)
+        every = checks_of(cluster, are_shared=are_shared)
+        register_everywhere(cluster, queries, every)
         time.sleep(REST_S)
-        checks = WatchedChecks(cluster, queries, Random(1))
+        checks = WatchedChecks(cluster, queries, every, Random(1))
         checks.flip_for(WARM_UP_S)
         found: list[Freshness] = []
         cost = costing(cluster, lambda: found.append(checks.flip_for(FLIPPING_S)))
@@ -173,18 +184,18 @@ def registering(program: Program) -> list[float]:
 
 def known_to_all_s(cluster: Cluster, queries: BlockingQueries, owner: Member, number: int) -> float:
     """The service is waited for before it is there."""
-    service = definition(owner, number)
-    name = str(service["Name"]).encode()
+    name = f"new-{number:02}"
+    service = definition(Check(owner, name))
     asked: dict[Member, None] = {}
     knows_s: dict[Member, float] = {}
 
     def watch(member: Member) -> Callable[[], None]:
         def seen(body: bytes, heard_s: float) -> None:
             asked[member] = None
-            if name in body:
+            if name.encode() in body:
                 knows_s.setdefault(member, heard_s)
 
-        return queries.watch(member, f"/v1/health/service/{name.decode()}", seen)
+        return queries.watch(member, f"/v1/health/service/{name}", seen)
 
     ends = [watch(member) for member in cluster.members]
     everybody = len(cluster.members)
