@@ -9,14 +9,17 @@ from adsum.raft.progress import ProgressMode
 from adsum.raft.status import PeerStatus, RaftStatus
 from adsum.raft.types import Configuration, HardState, MemberId, Role, Term
 
-A, B, C, D, E = (MemberId(name, "log") for name in "abcde")
+A, B, C, D, E, F = (MemberId(name, "log") for name in "abcdef")
+B_WIPED, C_WIPED = MemberId("b", "new"), MemberId("c", "new")
 
 
-def status(voters: tuple[MemberId, ...], answering: tuple[MemberId, ...]) -> RaftStatus:
+def status(
+    voters: tuple[MemberId, ...], learners: tuple[MemberId, ...], answering: tuple[MemberId, ...]
+) -> RaftStatus:
     """A leads."""
     peers = [
         PeerStatus(each, 1, ProgressMode.REPLICATE, each in answering, can_lead=True)
-        for each in voters
+        for each in (*voters, *learners)
         if each != A
     ]
     return RaftStatus(
@@ -27,7 +30,7 @@ def status(voters: tuple[MemberId, ...], answering: tuple[MemberId, ...]) -> Raf
         last_index=1,
         stable=1,
         applied=1,
-        configuration=Configuration(voters=voters),
+        configuration=Configuration(voters=voters, learners=learners),
         transferee=None,
         members=tuple(peers),
     )
@@ -48,11 +51,13 @@ class Looking:
         silent: tuple[MemberId, ...],
         left: tuple[MemberId, ...] = (),
         said_alive: tuple[MemberId, ...] = (),
+        learners: tuple[MemberId, ...] = (),
     ) -> list[ConfigurationChange]:
-        answering = tuple(each for each in voters if each not in silent)
-        alive = {each.node for each in (*answering, *said_alive)}
-        now = Now(int(at_s * SECOND), 0)
-        return self.letting_go.due(now, status(voters, answering), alive, {each.node for each in left})
+        """Gossip calls nobody alive unless told."""
+        answering = tuple(each for each in (*voters, *learners) if each not in silent)
+        alive = {each.node for each in said_alive}
+        now, known = Now(int(at_s * SECOND), 0), status(voters, learners, answering)
+        return self.letting_go.due(now, known, alive, {each.node for each in left})
 
 
 def test_who_said_good_bye_goes_at_once() -> None:
@@ -95,6 +100,27 @@ def test_another_that_dies_too_is_no_replacement() -> None:
     looking = Looking()
     looking.due(0, (A, B, C, E), silent=(C,))
     assert looking.due(30, (A, B, C, D, E), silent=(C, D)) == []
+
+
+def test_one_newcomer_takes_the_place_of_one() -> None:
+    """A rack that reboots does not cost two votes because a server was added meanwhile."""
+    looking = Looking()
+    looking.due(0, (A, B, C, D, E), silent=(D, E))
+    assert looking.due(30, (A, B, C, D, E, F), silent=(D, E)) == [leaves(D), leaves(E)]
+    assert looking.due(31, (A, B, C, E, F), silent=(E,)) == []
+
+
+def test_who_votes_again_after_a_wipe_takes_nobody_else_s_place() -> None:
+    looking = Looking()
+    looking.due(0, (A, B, C, D, E), silent=(C,))
+    assert looking.due(30, (A, B_WIPED, C, D, E), silent=(C,)) == []
+
+
+def test_the_former_self_of_who_answers_stays_whatever_gossip_says() -> None:
+    """C was wiped and learns; its vote is for it, though D has come in the meantime."""
+    looking = Looking()
+    looking.due(0, (A, B, C), silent=(C,))
+    assert looking.due(30, (A, B, C, D), silent=(C,), learners=(C_WIPED,)) == []
 
 
 def test_nobody_goes_when_those_who_stay_could_not_decide() -> None:

@@ -8,17 +8,19 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from adsum.consensus import bootstrap, effects, founding, taking_in
 from adsum.consensus.bootstrap import AliveServer, FoundNow, ServerStanding, cluster_id_of
-from adsum.now import SECOND
+from adsum.consensus.letting_go import LettingGo
+from adsum.now import SECOND, Now
 from adsum.raft import changer
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.leader import Leader
+from adsum.raft.status import RaftStatus
 from adsum.raft.types import BOOTSTRAP_INDEX, Configuration, MemberId
 from adsum.storage import opening
 from adsum.storage.consent import write_consent
@@ -27,6 +29,7 @@ from adsum.testing import founding_world
 from adsum.testing.checkers import Violation
 from adsum.testing.founding_swarm import found
 from adsum.testing.founding_world import FoundingWorld
+from adsum.testing.raft_server import SimulatedServer
 
 SEEDS = 80
 
@@ -171,6 +174,79 @@ def clusters_after_who_founded_alone_was_wiped() -> list[str]:
 
 def test_who_founded_alone_and_was_wiped_asks_those_that_expect_nothing() -> None:
     assert len(set(clusters_after_who_founded_alone_was_wiped())) == 1
+
+
+def voters_of(world: FoundingWorld) -> list[MemberId]:
+    """By the leader."""
+    leaders = world.raft.leaders()
+    return list(leaders[0].raft.replica.configuration.voters) if leaders else []
+
+
+def three_of_whom_one_follows() -> tuple[FoundingWorld, SimulatedServer, SimulatedServer]:
+    """With the leader, and one that is not."""
+    world = FoundingWorld(1, servers=3)
+    assert world.run_until_so(lambda: len(world.raft.up()) == 3, within_ns=20 * SECOND)
+    world.run_for(2 * SECOND)
+    (leader,) = world.raft.leaders()
+    return world, leader, next(server for server in world.there() if server is not leader)
+
+
+@pytest.mark.parametrize("is_wiped", [False, True], ids=["as it was", "wiped"])
+def test_who_lives_and_is_unknown_to_the_leader_may_lose_its_vote_and_is_taken_in_again(
+    *, is_wiped: bool
+) -> None:
+    """The leader can know no better: it is not answered, gossip says that nobody is there, and a fourth
+    server has come. A wiped one had lost this vote anyway."""
+    world, leader, lost = three_of_whom_one_follows()
+    world.raft.cut(leader.me, lost.me)
+    world.raft.cut(lost.me, leader.me)
+    if is_wiped:
+        world.wipe(lost)
+        world.raft.boot(world.raft.of_node(lost.me.node).me)
+    world.run_for(2 * SECOND)
+    world.add()
+    assert world.run_until_so(lambda: lost.me not in voters_of(world), within_ns=20 * SECOND)
+    assert len(voters_of(world)) == 3
+    world.network.heal()
+    there = sorted(server.me for server in world.there())
+    assert world.run_until_so(lambda: voters_of(world) == there, within_ns=20 * SECOND)
+
+
+def voters_beside_one_that_stands_still() -> list[MemberId]:
+    """Gossip calls it alive, and a fourth server comes."""
+    world, _, still = three_of_whom_one_follows()
+    world.raft.pause(still.me, 40 * SECOND)
+    world.run_for(2 * SECOND)
+    world.add()
+    assert world.run_until_so(lambda: len(voters_of(world)) == 4, within_ns=20 * SECOND)
+    world.run_for(5 * SECOND)
+    return voters_of(world)
+
+
+def test_who_stands_still_and_is_known_to_live_keeps_its_vote_when_a_newcomer_gets_one() -> None:
+    assert len(voters_beside_one_that_stands_still()) == 4
+
+
+def voters_with_one_down_and_one_wiped() -> tuple[list[MemberId], list[MemberId]]:
+    """Of five, at first and when who was wiped votes again."""
+    world = FoundingWorld(1, servers=5)
+    cluster = world.raft
+    assert world.run_until_so(lambda: len(cluster.up()) == 5, within_ns=20 * SECOND)
+    world.run_for(2 * SECOND)
+    at_first, leader = voters_of(world), cluster.leaders()[0]
+    down, wiped, *_ = [server for server in world.there() if server is not leader]
+    cluster.crash(down.me)
+    world.run_for(2 * SECOND)
+    world.wipe(wiped)
+    cluster.boot(cluster.of_node(wiped.me.node).me)
+    assert world.run_until_so(lambda: wiped.me not in voters_of(world), within_ns=20 * SECOND)
+    world.run_for(5 * SECOND)
+    return at_first, voters_of(world)
+
+
+def test_who_votes_again_after_a_wipe_costs_no_other_its_vote() -> None:
+    at_first, later = voters_with_one_down_and_one_wiped()
+    assert [voter.node for voter in at_first] == [voter.node for voter in later]
 
 
 def founded_after_a_pause() -> bool:
@@ -327,6 +403,35 @@ def a_consent_is_taken_back_unasked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(founding, "unsettled", lambda _me, _consent, _answers: None)
 
 
+def the_dead_go_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LettingGo, "_is_dead", lambda *_all: True)
+
+
+def who_votes_under_a_new_log_takes_any_place(patch: pytest.MonkeyPatch) -> None:
+    """Also one that only has its own vote again."""
+
+    def is_dead(
+        _self: LettingGo,
+        _now: Now,
+        _member: MemberId,
+        voters: Collection[MemberId],
+        answering: Collection[MemberId | None],
+    ) -> bool:
+        return any(each.log != "a" and each in answering for each in voters)
+
+    patch.setattr(LettingGo, "_is_dead", is_dead)
+
+
+def gossip_is_not_asked_who_lives(patch: pytest.MonkeyPatch) -> None:
+    def due(
+        self: LettingGo, now: Now, status: RaftStatus, _alive: Collection[str], left: Collection[str]
+    ) -> list[ConfigurationChange]:
+        return original(self, now, status, (), left)
+
+    original = LettingGo.due
+    patch.setattr(LettingGo, "due", due)
+
+
 # What is broken, what happens to it, the first seed, and within how many it must be noticed.
 CASES: list[tuple[Mutation, str, int, int]] = [
     (silence_is_taken_for_consent, "loss split", 0, 10),
@@ -351,6 +456,23 @@ def test_the_simulation_notices(
     noticed = next((outcome for outcome in runs if outcome.failure), None)
     assert noticed is not None, f"it lived through {count} seeds"
     print(f"{mutation.__name__} dies at seed {noticed.seed}: {noticed.failure}")
+
+
+@pytest.mark.parametrize("mutation", [the_dead_go_at_once, who_votes_under_a_new_log_takes_any_place])
+def test_a_vote_that_is_taken_away_while_nobody_came_is_noticed(
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(Violation, match="nobody came in its place"):
+        voters_with_one_down_and_one_wiped()
+
+
+def test_the_vote_of_who_is_known_to_live_that_is_taken_away_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gossip_is_not_asked_who_lives(monkeypatch)
+    with pytest.raises(Violation, match="known to live"):
+        voters_beside_one_that_stands_still()
 
 
 def test_a_founding_with_who_does_not_exist_any_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

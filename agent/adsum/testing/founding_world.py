@@ -6,7 +6,8 @@ sometimes wrong. Direct calls travel over the same links as messages.
 
 What must hold beside the invariants of `raft_cluster`: only one cluster ever elects a leader; nobody founds
 one while another server is of a different one, unless a wipe came in between; and no change of the membership
-that a leader makes by itself leaves fewer voters, fewer voters that exist, or one who never learned.
+that a leader makes by itself leaves fewer voters that exist, or one who never learned, or takes a vote from
+one that it knows to live, or that nobody replaced.
 """
 
 from __future__ import annotations
@@ -302,18 +303,25 @@ class FoundingWorld(World):
             return  # refused
         after = changed(before, change)
         if len(after.voters) < len(before.voters):  # a dead one is let go
-            gone = set(before.voters) - set(after.voters)
-            demand(all(map(self._is_dead, gone)), f"{change} takes a vote away")
+            gone = [voter for voter in before.voters if voter not in after.voters]
+            knows = any(self._knows_to_live(server, voter.node) for voter in gone)
+            demand(not knows, f"{change} takes the vote of one that is known to live")
+            founders = self.founded[server.raft.replica.stamp.cluster_id].voters
+            is_replaced = len(after.voters) >= len(founders)  # for no run lasts until the dead go anyway
+            demand(is_replaced, f"{change} takes a vote away, and nobody came in its place")
         else:
             fewer = self._existing(after) < self._existing(before)
             demand(not fewer, f"{change} leaves fewer voters that exist")
         has_learned = all(voter in before.members() for voter in after.voters)
         demand(has_learned, f"{change} gives a vote to who never learned")
 
-    def _is_dead(self, member: MemberId) -> bool:
-        """And not back as another, who is to take its vote over."""
-        server = self.raft.of_node(member.node)
-        return server.me == member and not server.is_up
+    def _knows_to_live(self, leader: SimulatedServer, node: str) -> bool:
+        """Whoever runs there now, the same as before or another, who is to take the vote over. A leader that
+        has heard of nobody there yet may take it for dead: who comes back then is taken in."""
+        if not self.raft.of_node(node).is_up:
+            return False
+        heard = [each.member.node for each in leader.raft.status().members if each.is_active]
+        return node in self.process(leader.host).view or node in heard
 
     def _existing(self, configuration: Configuration) -> int:
         return sum(self.raft.of_node(voter.node).me == voter for voter in configuration.voters)
