@@ -529,6 +529,11 @@ def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recovery, "_lacks_sectors", lambda _content, _recovery: True)
 
 
+def headers_that_went_astray_prove_nothing(patch: pytest.MonkeyPatch) -> None:
+    """The zeros in them pass for what was never written."""
+    patch.setattr(recovery, "_begun_after", lambda _content, _recovery: None)
+
+
 def a_server_that_forgot_keeps_its_name(patch: pytest.MonkeyPatch) -> None:
     """Its old votes and acknowledgements go on counting."""
     patch.setattr(ServerDisk, "_mint_log_id", lambda store: store._me.log)

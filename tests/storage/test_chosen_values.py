@@ -6,6 +6,7 @@ import struct
 import zlib
 from random import Random
 
+import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES, find_batch_headers
 from adsum.storage.segment_files import segment_name
-from tests.storage.raft_logs import entries, entry, new_disk, opened, salt, state
+from tests.storage.raft_logs import NODE, entries, entry, new_disk, opened, salt, state
 
 SEGMENT_BYTES = 1 << 16
 HIGHEST = (1 << 64) - 1
@@ -75,6 +76,29 @@ def test_no_value_changes_what_a_power_cut_is_taken_for(
     head = forged(batch, term, guessed_salt=guessed_salt, offset=offset)
     value = b"v" * shift + (head + b"v" * (SECTOR_BYTES - len(head))) * 7
     assert log_with_a_torn_batch(value, missing) == (LogVerdict.TORN, 1, "log-1")
+
+
+def segment_header(fields: list[object]) -> bytes:
+    """Of the next segment, as somebody writes it who knows this program; its checksum holds no secret."""
+    body = cbor2.dumps(fields)
+    crc = zlib.crc32(body, zlib.crc32((2).to_bytes(8, "little")))
+    return b"ADSUMLOG" + struct.pack("<II", crc, len(body)) + body
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [3, [NODE, "log-1", "", 0], [2, 9, 0, 9, 65536], [1, None, 1], None, b"a guessed salt..", [0, 0]],
+        [3, "no header at all"],
+        [99],
+    ],
+    ids=["guessed", "malformed", "of a later format"],
+)
+def test_a_value_full_of_segment_headers_is_torn_like_any_other(fields: list[object]) -> None:
+    head = segment_header(fields)
+    value = b"v" * TO_THE_NEXT_SECTOR + head.ljust(SECTOR_BYTES, b"v") * 7
+    for missing in range(8):
+        assert log_with_a_torn_batch(value, missing) == (LogVerdict.TORN, 1, "log-1")
 
 
 def test_even_who_knows_the_salt_gives_a_log_no_number_that_it_cannot_have() -> None:

@@ -10,6 +10,7 @@ from adsum.raft.batch import LogChange
 from adsum.raft.types import HardState, MemberId, Term
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.opening import DOUBT, OpenedLog, vouch
+from adsum.storage.raft_log import RaftLog
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import SPARE, segment_name
@@ -228,6 +229,80 @@ def test_a_write_that_went_to_the_wrong_place_is_corruption_and_not_a_torn_batch
         log.append([LogChange(entries=entries(4, 6), hard_state=state(1))])
         found = opened(disk, segment_bytes=1 << 16, minted="log-2")
         assert found.verdict is LogVerdict.CORRUPT, place
+
+
+@pytest.mark.parametrize(
+    "sector", [2, 8, 9, 11, 12, 13], ids=["before all", "first", "last", "in the last", "its end", "promise"]
+)
+def test_the_header_of_a_segment_that_went_astray_is_no_torn_batch(sector: int) -> None:
+    """It is mostly zeros, as what was never written; but the batches that it took away were synced before
+    it."""
+    disk = new_disk()
+    log = opened(disk).log
+    log.append([LogChange(entries=entries(1, 1), hard_state=state(1))])
+    log.append([LogChange(entries=entries(2, 2, size=1500))])
+    log.append([LogChange(hard_state=state(3, vote=VOTE))])
+    disk.faults.misdirected_to = (segment_name(1), sector * SECTOR_BYTES)
+    disk.faults.crash_before, disk.faults.spares_power = 1, True  # before the spare becomes a segment
+    with pytest.raises(PowerLost):
+        log.join("cluster", 0)
+    disk.kill()
+    found = opened(disk, minted="log-2")
+    assert found.verdict is LogVerdict.CORRUPT, found
+    assert found.restored.hard_state == state(3)
+
+
+def never_begun() -> BlockDisk:
+    """The process ended between the header's write and the rename: it lies in the spare."""
+    disk = new_disk()
+    log = opened(disk).log
+    log.append([LogChange(entries=entries(1, 1), hard_state=state(1))])
+    disk.faults.crash_before, disk.faults.spares_power = 1, True
+    with pytest.raises(PowerLost):
+        log.join("cluster", 0)
+    disk.kill()
+    return disk
+
+
+def test_the_header_of_a_segment_that_was_never_begun_takes_nothing_away() -> None:
+    found = opened(never_begun())
+    assert (found.verdict, found.log.last_index) == (LogVerdict.CLEAN, 1)
+
+
+def test_the_header_of_a_segment_that_was_never_begun_tells_what_was_there() -> None:
+    disk = never_begun()
+    file = disk.open(segment_name(1))
+    file.write(SEGMENT_HEADER_BYTES, bytes(SECTOR_BYTES))
+    file.sync()
+    found = opened(disk, minted="log-2")
+    assert found.verdict is LogVerdict.CORRUPT
+    assert "the segment after it begins with batch 2, so it was whole once" in found.findings[0]
+
+
+def beginning_its_third_segment() -> tuple[BlockDisk, RaftLog]:
+    """The first one waits to be used again."""
+    disk = new_disk()
+    log = opened(disk).log
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1, commit=3))])
+    log.join("cluster", 0)
+    log.prepare_next()
+    log.compact(snapshot(log, 3), 4)
+    log.join("cluster", 1)
+    return disk, log
+
+
+def test_zeros_that_went_astray_over_the_end_of_the_log_are_the_same_as_nothing_written() -> None:
+    """What no log can know, none promises; and the simulated disk spares it these zeros."""
+    disk, log = beginning_its_third_segment()
+    log.append([LogChange(entries=entries(4, 4))])
+    disk.faults.misdirected_to = (segment_name(3), SEGMENT_HEADER_BYTES)
+    log.prepare_next()
+    disk.kill()
+    shorter, _ = beginning_its_third_segment()
+    for name in (segment_name(2), segment_name(3)):
+        assert disk.open(name).read(0, 1 << 16) == shorter.open(name).read(0, 1 << 16)
+    found = opened(disk)
+    assert (found.verdict, found.log.last_index) == (LogVerdict.CLEAN, 3)
 
 
 def test_after_corruption_the_server_is_a_stranger_with_a_head_start() -> None:

@@ -54,3 +54,15 @@ def test_starts_that_follow_end_at_operations_of_their_own() -> None:
     disk.kill()
     disk.sync()
     assert disk.names() == ["file"]
+
+
+def test_where_zeros_are_spared_the_write_after_them_goes_astray() -> None:
+    disk = BlockDisk(Random(1))
+    for name in ("log", "spare"):
+        disk.create(name).write(0, b"whole" * 200)
+    disk.faults.misdirected_to, disk.faults.spares_zeros = ("log", 512), True
+    spare = disk.open("spare")
+    spare.write(0, bytes(512))
+    spare.write(0, b"header")
+    assert disk.open("log").read(510, 10) == b"whheaderle"
+    assert spare.read(0, 6) == bytes(6)

@@ -11,7 +11,8 @@ without what was committed. So damage is torn only if all of this holds, and cor
 
 1. No whole batch of the same or a higher number lies anywhere: in this segment, in a later one, in the
    spare file. A batch is written only after the one before was synced, so a later one proves that this one
-   was whole once.
+   was whole once. So does the header of the next segment if it names a later one as its first: where it went
+   astray, it is one sector, and seven of zeros that look as if nothing had been written there.
 2. The batch lacks whole sectors: more of its sectors are zeros than its header counted, or the sector of
    the header itself is. A write cut short does that; rot, which turns bits over, does not.
 3. Nothing lies behind the place where the batch would end.
@@ -48,6 +49,7 @@ from adsum.storage.segment import (
     decode_batch_header,
     decode_segment_header,
     find_batch_headers,
+    find_segment_headers,
     padded,
 )
 from adsum.storage.segment_files import DAMAGED_SUFFIX, SPARE, segment_name, segment_sequences
@@ -188,6 +190,11 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
     damage = _read_batches(content, sequence, recovery)
     if is_last and (later := _later_batch(recovery.spare, 0, recovery)):
         recovery.corrupt(f"{SPARE}: batch {later} lies there, so it was written and went astray")
+    elif is_last and (after := _begun_after(content, recovery)):
+        recovery.corrupt(
+            f"{segment_name(sequence)}, batch {recovery.next_batch} at {recovery.end}: {damage}; the segment"
+            f" after it begins with batch {after}, so it was whole once"
+        )
     elif content_end(content) > recovery.end:
         _judge(content, damage, recovery, is_last=is_last)
 
@@ -245,6 +252,18 @@ def _later_batch(content: bytes, start: int, recovery: Recovery) -> int | None:
         if header.batch >= recovery.next_batch and not is_in_place:
             later = max(later or 0, header.batch)
     return later
+
+
+def _begun_after(content: bytes, recovery: Recovery) -> int | None:
+    """The first batch of the next segment, if its header lies where none belongs and names one that says that
+    the next batch was whole once. It may lie where zeros would be, and have taken the end away in silence."""
+    sequence, salt = recovery.segments[-1].sequence + 1, recovery.salt
+    for file, start in ((content, SECTOR_BYTES), (recovery.spare, 0)):
+        for header in find_segment_headers(file, start, sequence, salt):
+            if header.first_batch > recovery.next_batch:
+                recovery.note_header(header)
+                return header.first_batch
+    return None
 
 
 def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:

@@ -31,6 +31,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from itertools import chain as chained
 from typing import NamedTuple
@@ -359,3 +360,16 @@ def find_batch_headers(content: bytes, start: int, salt: bytes) -> Iterator[tupl
         if offset % SECTOR_BYTES == 0 and (header := decode_batch_header(content, offset, salt)):
             yield offset, header
         offset = content.find(_BATCH_MAGIC, offset + 1)
+
+
+def find_segment_headers(content: bytes, start: int, sequence: int, salt: bytes) -> Iterator[SegmentHeader]:
+    """Every whole header of this log's segment `sequence` that begins on a sector. Salt first: what a client
+    wrote holds none, and is not decoded."""
+    for offset in range(start, len(content), SECTOR_BYTES):
+        if not content.startswith(_SEGMENT_MAGIC, offset):
+            continue
+        head = content[offset : offset + SEGMENT_HEADER_BYTES].ljust(SEGMENT_HEADER_BYTES, b"\0")
+        _, _, length = _SEGMENT.unpack_from(head)
+        if salt in head[: _SEGMENT.size + length]:
+            with suppress(DamagedSegment):
+                yield decode_segment_header(head, sequence)

@@ -98,6 +98,7 @@ class DiskFaults:
     syncs_find_no_room: bool = False
     capacity_bytes: int | None = None
     misdirected_to: tuple[str, int] | None = None  # where the next write lands instead, once
+    spares_zeros: bool = False  # it is the next one that is not of zeros alone
     free_descriptors: int | None = None  # that clients do not hold; None: as many as anybody wants
 
 
@@ -211,7 +212,7 @@ class BlockDisk:
 
     def write(self, content: _Content, offset: int, written: bytes) -> None:
         self._check_room(max(0, offset + len(written) - len(content.live)))
-        if self.faults.misdirected_to is not None and len(content.live) >= offset + len(written):
+        if self.faults.misdirected_to is not None and self._can_go_astray(content, offset, written):
             (elsewhere, offset), self.faults.misdirected_to = self.faults.misdirected_to, None
             content = self._names.get(elsewhere, _Content())  # a file that is gone has nothing to be harmed
             written = written[: max(0, len(content.live) - offset)]
@@ -220,6 +221,11 @@ class BlockDisk:
         else:
             content.write(offset, written)
         self._step()
+
+    def _can_go_astray(self, content: _Content, offset: int, written: bytes) -> bool:
+        """One that makes a file longer cannot: it has no place of its own to be kept from."""
+        is_spared = self.faults.spares_zeros and not any(written)
+        return len(content.live) >= offset + len(written) and not is_spared
 
     def closed(self) -> None:
         if self.faults.free_descriptors is not None:

@@ -18,7 +18,7 @@ from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
-from adsum.storage.segment_files import SPARE
+from adsum.storage.segment_files import SPARE, segment_name, segment_sequences
 from adsum.storage.snapshots import snapshot_name
 from adsum.testing.block_disk import BlockDisk, DiskFaults
 from adsum.testing.raft_cluster import CONDITIONS, RESTART_NS, RaftCluster
@@ -351,10 +351,13 @@ class Nemesis:
         self._cluster.told("rot", server.me, name)
 
     def misdirect(self) -> int | None:
-        """The next write goes elsewhere."""
+        """The next write goes elsewhere. But zeros are never what ends the segment in use: what they take
+        away was never written, for all that a log can know."""
         for server, disk, name in self._harmed():
             if server.is_up:
                 disk.faults.misdirected_to = (name, self._sector(disk, name) * SECTOR_BYTES)
+                in_use = segment_name(segment_sequences(disk)[-1])
+                disk.faults.spares_zeros = name == in_use
                 self._cluster.told("misdirect", server.me, name)
                 return HARM_NS
         return None
