@@ -14,14 +14,17 @@ from adsum.now import MILLISECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
+from adsum.storage.files import SECTOR_BYTES
+from adsum.storage.segment_files import segment_name, segment_sequences
 from adsum.testing import raft_swarm
-from adsum.testing.checkers import check_witness
+from adsum.testing.checkers import Violation, check_witness
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_cluster import RaftCluster, raft_cluster, seconds
-from adsum.testing.raft_disk import PIECE_BYTES
+from adsum.testing.raft_disk import PIECE_BYTES, SEGMENT_BYTES
 from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_server import SimulatedServer
+from tests.raft import mutants
 
 SEEDS = range(12)
 NO_ROOM = "the disk of this server has no room for more log; free some space there"
@@ -185,6 +188,43 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
 
 def has_more_than(cluster: RaftCluster, me: MemberId, size: int) -> bool:
     return cluster.store(me).received_bytes > size
+
+
+def header_goes_astray(story: Story) -> MemberId:
+    """The first write of a follower's next segment hits the batch that it stored last, and its sync fails."""
+    cluster = story.cluster
+    story.clients.is_done = True
+    leader = story.leader()
+    victim = next(me for me in story.voters if me != leader.me)
+    assert cluster.atlas.may_harm(victim)
+    disk = cluster.store(victim).disk
+    for number in range(12):
+        story.write(f"key {number}", "x" * 3_000)  # seven sectors, three times in a segment
+        cluster.run_for(seconds(1))
+        in_use = segment_name(segment_sequences(disk)[-1])
+        last = max(disk.used_bits(in_use)) // 8 // SECTOR_BYTES
+        if number and SEGMENT_BYTES // SECTOR_BYTES - last < 7:
+            disk.faults.misdirected_to = (in_use, (last - 3) * SECTOR_BYTES)
+            disk.faults.failing_syncs = True
+            break
+    story.write("key", "x" * 3_000)
+    cluster.run_for(seconds(2))
+    return victim
+
+
+def test_b22_a_voter_whose_next_segment_began_over_the_end_of_its_log_comes_back_as_a_stranger() -> None:
+    story = Story(5)
+    victim = header_goes_astray(story)
+    assert list(story.cluster.lost) == [victim]
+    story.ends_well()
+
+
+def test_without_the_word_of_that_header_it_forgets_what_it_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mutants.headers_that_went_astray_prove_nothing(monkeypatch)
+    with pytest.raises(Violation, match="which was on its disk"):
+        header_goes_astray(Story(5))
 
 
 def test_on_full_disks_writes_are_refused_reads_go_on_and_all_is_well_when_there_is_room() -> None:
