@@ -25,9 +25,10 @@ def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> 
         assert told == times
 
 
-def test_the_catalog_is_told_half_as_often_but_six_times_at_least() -> None:
-    for members, times in ((2, 6), (60, 6), (1_000, 8), (10_000, 10)):
-        broadcasts = make()
+@pytest.mark.parametrize(("is_marked", "least"), [(True, 4), (False, 6)])
+def test_the_catalog_is_told_half_as_often_but_some_times_at_least(*, is_marked: bool, least: int) -> None:
+    for members, times in ((2, least), (60, least), (1_000, 8), (10_000, 10)):
+        broadcasts = Broadcasts(members_max=100, retransmit_mult=4, is_marked=is_marked)
         broadcasts.queues[Class.CATALOG].put(0, "a", b"delta", is_urgent=False)
         told = 0
         while broadcasts:

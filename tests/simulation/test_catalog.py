@@ -54,9 +54,9 @@ def test_an_agent_that_starts_again_has_everything_within_seconds_and_everybody_
 
 def test_an_agent_that_joins_has_the_catalog_within_a_second_or_two() -> None:
     """More when a connection has to be tried twice, which costs a second each time."""
-    times_s = sorted(time_to_have_all(seed) for seed in range(5))
-    assert times_s[2] <= 1
-    assert times_s[4] <= 5
+    times_s = sorted(time_to_have_all(seed) for seed in range(9))
+    assert times_s[3] <= 1
+    assert times_s[8] <= 5
 
 
 def time_to_have_all(seed: int) -> float:

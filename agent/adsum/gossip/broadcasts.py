@@ -29,6 +29,7 @@ OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membershi
 # The catalog is told half as often as membership, for an exchange repairs what was missed; but never less
 # than this: with the four times that a cluster of 60 would have, one in fifty hears nothing of a change.
 CATALOG_TOLD_MIN = 6
+CATALOG_TOLD_MARKED_MIN = 4  # where marks tell who has heard nothing
 # How often what was pushed is told again. A verdict is worth it; marks tell who lacks the rest.
 TOLD_AGAIN_MEMBERSHIP = 3
 # Ticks that name news, to three members each. Of those whom no push of the catalog has reached one in 10^5
@@ -199,7 +200,7 @@ class Broadcasts:
         self._catalog = Queue(
             entries_max=8_192,
             mult=max(1, retransmit_mult // 2),
-            told_min=CATALOG_TOLD_MIN,
+            told_min=CATALOG_TOLD_MARKED_MIN if is_marked else CATALOG_TOLD_MIN,
             rest_told=1,
             marked_ticks=catalog_marked,
         )

@@ -24,7 +24,7 @@ from adsum.gossip.members import Member
 from adsum.gossip.recent_news import HALF_MAX, RecentPayload, mark_of, marks_of
 from adsum.gossip.shared_state import COALESCED_NS, SharedState
 from adsum.gossip.wire import Packet, PacketFlag, PacketKind
-from adsum.now import MILLISECOND, Now
+from adsum.now import MILLISECOND, SECOND, Now
 
 PUSHED_BY_OWN = 8  # members, for what arose here: nobody else begins it
 ALL_MAX = 64  # members, up to which what arose here is pushed to all of them
@@ -33,6 +33,7 @@ ALL_MAX = 64  # members, up to which what arose here is pushed to all of them
 DATAGRAMS_A_SECOND, DATAGRAMS_AT_ONCE = 200, 128
 BYTES_A_SECOND, BYTES_AT_ONCE = 24 * 1024, 64 * 1024
 ASK_AGAIN_NS = 20 * MILLISECOND
+LISTENED_NS = 2 * SECOND  # before it asks: what was told before it came a newcomer gets by comparisons
 
 
 class EagerPush:
@@ -40,6 +41,7 @@ class EagerPush:
         self._shared = shared
         self._datagrams = Allowance(a_second=DATAGRAMS_A_SECOND, at_once=DATAGRAMS_AT_ONCE)
         self._bytes = Allowance(a_second=BYTES_A_SECOND, at_once=BYTES_AT_ONCE)
+        self._listens_ns: int | None = None  # since when members have told it anything
         self._asked: dict[bytes, int] = {}  # marks that somebody was asked for, and when
 
     # What goes out.
@@ -102,6 +104,8 @@ class EagerPush:
     def remember(self, now: Now, packet: Packet) -> None:
         """All that a datagram tells, before anything is made of it."""
         recent, now_ns = self._shared.recent, now.monotonic_ns
+        if self._listens_ns is None:
+            self._listens_ns = now_ns
         is_for_all = bool(packet.flags & PacketFlag.NOT_ON)
         for place, payload in enumerate(packet.claims):
             mark = mark_of(payload)
@@ -117,6 +121,8 @@ class EagerPush:
     def ask_for_lacking(self, now: Now, source: Address, packed: bytes) -> None:
         """A member names what it has."""
         shared, now_ns = self._shared, now.monotonic_ns
+        if self._listens_ns is None or now_ns - self._listens_ns < LISTENED_NS:
+            return
         lacking = [mark for mark in marks_of(packed) if mark not in shared.recent]
         wanted = [mark for mark in lacking if now_ns - self._asked.get(mark, -ASK_AGAIN_NS) >= ASK_AGAIN_NS]
         if not wanted:

@@ -14,7 +14,7 @@ from adsum.address import Address
 from adsum.clocks import Clocks
 from adsum.gossip import ages, phi, suspicion
 from adsum.gossip.beats import Beats
-from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class, QueuedBroadcast
+from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class, QueuedBroadcast, scale_of
 from adsum.gossip.claims import Claims, Profile
 from adsum.gossip.coordinates import Vivaldi
 from adsum.gossip.effects import Effect, MemberChanged, Note, Noted, Send
@@ -39,6 +39,8 @@ FIXED_FIELDS_BYTES = 73  # every positional field at its longest, but the splice
 FLAP_NS = MINUTE
 # What is heard within this time goes on in one datagram; what arises here waits only so long after a push.
 COALESCED_NS = 10 * MILLISECOND
+# A service with its check fits; all that a host offers when it starts comes with ticks and comparisons.
+PUSHED_BYTES_MAX = 512
 CORRECTIONS_MAX = 8
 
 
@@ -191,14 +193,20 @@ class SharedState:
         kind: Class = Class.MEMBERSHIP,
         telling: Telling | None = None,
         is_urgent: bool = True,
+        is_pushed: bool = True,
     ) -> None:
         """With `telling` it is what another tells, or my answer to that."""
         if telling is not None and not telling.is_told_on:
             return
         born_ns = self._born_ns(now, subject, telling)
         entry = self.broadcasts.queues[kind].put(born_ns, subject, encoded, is_urgent=is_urgent)
-        if self.settings.push_nodes:
-            is_mine = telling is None or subject == self.me.short
+        is_compared = telling is not None and telling.is_sync
+        is_small = len(encoded) <= PUSHED_BYTES_MAX
+        if self.settings.push_nodes and is_pushed and is_small and not is_compared:
+            is_mine = kind is not Class.MEMBERSHIP or subject in (
+                self.me.short,
+                (self.me.short, "restarting"),
+            )
             self._push_soon(now, kind, entry, is_mine=is_mine, is_urgent=is_urgent)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
@@ -213,14 +221,14 @@ class SharedState:
     ) -> None:
         heard = self.recent.get(entry.mark)
         if heard is not None and heard.is_for_all:
+            queue = self.broadcasts.queues[kind]
+            queue.pushed(entry, queue.told_max(scale_of(self.members)))  # by whoever told it to all
             return
         if heard is None:
             is_claim = kind is not Class.CATALOG
             news = RecentPayload(entry.payload, entry.born_ns, is_claim=is_claim)
             self.recent.add(now.monotonic_ns, entry.mark, news)
-        if heard is None and not is_mine:
-            return  # made here of what others say, as each of them does: ticks carry it
-        is_own = heard is None
+        is_own = heard is None and is_mine
         fresh = self.fresh_own if is_own else self.fresh_heard
         if not fresh.add(kind, entry, is_urgent=is_urgent):
             self.tally.pushes_put_off += 1

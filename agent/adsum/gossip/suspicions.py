@@ -60,7 +60,7 @@ class Suspicions:
         member.verdict = claim
         self.open[member] = None
         shared.change(now, member, claim.standing, evidence.of_verdict(claim, self.parts(now, member)))
-        shared.broadcast(now, member.short, claim.encoded, telling=telling)
+        shared.broadcast(now, member.short, claim.encoded, telling=telling, is_pushed=False)
         self._set_timer(now, member, case)
 
     def confirm(self, now: Now, member: Member, claim: Suspect, telling: Telling | None = None) -> None:
@@ -76,7 +76,7 @@ class Suspicions:
         if not has_news:
             return  # other legs and a greater phi are kept, and not worth telling everybody
         shared = self.shared
-        shared.broadcast(now, member.short, merged.encoded, telling=telling)
+        shared.broadcast(now, member.short, merged.encoded, telling=telling, is_pushed=False)
         self._set_timer(now, member, case)
         if is_confirmed:
             shared.tally.suspicions_confirmed += 1
