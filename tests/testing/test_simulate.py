@@ -102,10 +102,12 @@ def test_who_comes_and_goes_is_not_held_dead_while_it_is_there() -> None:
     assert run.false_verdicts == 0
 
 
-def test_hasty_settings_convict_members_that_only_paused() -> None:
-    hasty = GossipSettings(suspicion_mult=1, suspicion_max_mult=1)
+def test_hasty_settings_convict_members_that_only_paused_unless_their_answer_is_pushed() -> None:
+    hasty = GossipSettings(suspicion_mult=1, suspicion_max_mult=1, push_nodes=0)
     run = simulate(Plan(40, Scenario.PAUSE, 0.05, 60 * SECOND, settings=hasty, seed=2))
     assert run.false_verdicts == run.false_by_healthy + run.false_by_slow > 0
+    pushing = GossipSettings(suspicion_mult=1, suspicion_max_mult=1)
+    assert simulate(Plan(40, Scenario.PAUSE, 0.05, 60 * SECOND, settings=pushing, seed=2)).false_verdicts == 0
 
 
 def test_settings_change_what_is_found_and_when() -> None:
