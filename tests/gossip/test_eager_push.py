@@ -212,6 +212,7 @@ def test_alone_there_is_nobody_to_push_to() -> None:
     stage = quiet()
     stage.command(Carry("check", b"mine"))
     assert of(stage.run_for(SECOND), Send) == []
+    assert (stage.core.deadline() or HOUR) > 2 * SECOND, "it does not try again and again"
 
 
 def test_a_newcomer_asks_for_nothing_while_it_is_compared_with_others() -> None:

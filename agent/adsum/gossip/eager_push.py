@@ -51,6 +51,9 @@ class EagerPush:
         shared = self._shared
         own, heard = shared.fresh_own, shared.fresh_heard
         shared.pushed_ns = now.monotonic_ns
+        if not shared.roster.present:
+            own.clear()  # whoever comes is compared with
+            heard.clear()
         while (tier := min(own.tier, heard.tier)) < len(TIERS):
             is_own = own.tier == tier
             peers, flags = self._audience(now, is_own=is_own)

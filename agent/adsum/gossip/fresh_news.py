@@ -40,6 +40,10 @@ class FreshNews:
         entries[entry.key] = entry
         return not is_full
 
+    def clear(self) -> None:
+        for entries in self._tiers.values():
+            entries.clear()
+
     def take(self, room_bytes: int) -> list[tuple[Class, QueuedBroadcast]]:
         """For one datagram."""
         taken: list[tuple[Class, QueuedBroadcast]] = []
