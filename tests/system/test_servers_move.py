@@ -77,7 +77,8 @@ def test_a_leader_that_is_stopped_hands_leadership_over() -> None:
 def test_without_a_majority_who_is_missing_is_said_and_status_and_stale_reads_work() -> None:
     with site(3) as made:
         assert made.client.put("/v1/kv/a")[0] == http.client.OK
-        left, *others = made.servers
+        left = made.leader()  # it alone has heard both of the others
+        others = [each for each in made.servers if each is not left]
         names = [peer["Node"] for peer in made.peers(left)]
         for member in others:
             member.kill()
@@ -93,8 +94,7 @@ def test_without_a_majority_who_is_missing_is_said_and_status_and_stale_reads_wo
         assert until(lambda: sentence().startswith("2 of 3 voters are missing: "), within_s=CALL_S), (
             sentence()
         )
-        assert "s2 (since 20" in sentence()
-        assert "s3 (since 20" in sentence()
+        assert sentence().count(" (since 20") == 2
         assert "start them again" in sentence()
         assert json.loads(left.ask("/v1/status/leader")) == ""
         assert len(json.loads(left.ask("/v1/status/peers"))) >= 1
