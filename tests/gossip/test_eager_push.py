@@ -229,6 +229,21 @@ def test_accusations_and_what_is_long_wait_for_the_tick() -> None:
     assert pushed(stage) == []
 
 
+def test_what_waits_for_the_tick_is_known_and_given_to_who_asks_for_it() -> None:
+    stage = listening(*FEW)
+    accusation = suspect("m2", "me")
+    stage.core._suspicions.begin(stage.now, stage.member("m2"), accusation)
+    stage.command(Carry("all", b"d" * 600))
+    marks = mark_of(accusation.encoded) + mark_of(b"d" * 600)
+    assert stage.packet("m3", PacketKind.GOSSIP, have=marks) == []
+    (answer,) = sent(stage.packet("m3", PacketKind.GOSSIP, want=marks), PacketKind.GOSSIP, to="m3")
+    assert (answer.claims, answer.carried) == ([accusation.encoded], [b"d" * 600])
+
+
+def test_who_asks_for_what_nobody_remembers_is_not_answered() -> None:
+    assert quiet(*FEW).packet("m1", PacketKind.GOSSIP, want=b"gone") == []
+
+
 def test_what_was_pushed_to_all_is_not_repeated_but_named() -> None:
     stage = quiet(*FEW, has_ticks=True)
     stage.packet("m1", PacketKind.GOSSIP, carried=[b"delta"], flags=PacketFlag.NOT_ON)

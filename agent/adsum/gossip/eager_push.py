@@ -6,6 +6,7 @@ asks the next who names it, within one round trip. With five pushes each, one me
 ticks of those who have it reach that one some fifteen times a second. The comparison of rosters and of
 catalogs stays as the net below.
 
+Accusations, what is long and what a comparison brought is not pushed: ticks tell it, and name it as well.
 In a small cluster whoever has news pushes it to every member itself and says so: nobody need push it on.
 
 Pushes are paid for from an allowance of datagrams and bytes. Past it they come later and hold more each, and
@@ -96,7 +97,7 @@ class EagerPush:
         shared.tally.pushes += len(peers)
 
     def _paid_again_ns(self, now_ns: int) -> int:
-        """When the next datagram can be paid for; a tick at the latest looks again."""
+        """When the next datagram can be paid for."""
         self._shared.tally.pushes_put_off += 1
         datagrams_ns = self._datagrams.can_take_from_ns(PUSHED_BY_OWN)
         bytes_ns = now_ns + self._bytes.left_in_ns(now_ns)
@@ -154,6 +155,8 @@ class EagerPush:
                 told.append(ages.coded(now_ns, news.born_ns))
             else:
                 carried.append(news.payload)
+        if not claims and not carried:
+            return  # it was named too long ago
         packet = Packet(
             PacketKind.GOSSIP, flags=PacketFlag.NOT_ON, beat=shared.me.beat(now_ns), root=shared.root
         )

@@ -200,14 +200,18 @@ class SharedState:
             return
         born_ns = self._born_ns(now, subject, telling)
         entry = self.broadcasts.queues[kind].put(born_ns, subject, encoded, is_urgent=is_urgent)
+        heard = self.recent.get(entry.mark)
+        if heard is None:  # it is named in ticks, so others will ask for it, or name it themselves
+            is_claim = kind is not Class.CATALOG
+            news = RecentPayload(entry.payload, born_ns, is_claim=is_claim)
+            self.recent.add(now.monotonic_ns, entry.mark, news)
         is_compared = telling is not None and telling.is_sync
         is_small = len(encoded) <= PUSHED_BYTES_MAX
         if self.settings.push_nodes and is_pushed and is_small and not is_compared:
-            is_mine = kind is not Class.MEMBERSHIP or subject in (
-                self.me.short,
-                (self.me.short, "restarting"),
-            )
-            self._push_soon(now, kind, entry, is_mine=is_mine, is_urgent=is_urgent)
+            about_me = self.me.short, (self.me.short, "restarting")
+            is_own = heard is None and (kind is not Class.MEMBERSHIP or subject in about_me)
+            is_for_all = heard is not None and heard.is_for_all
+            self._push_soon(now, kind, entry, is_own=is_own, is_for_all=is_for_all, is_urgent=is_urgent)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
             # Without pushes my own news goes at once. What all hear at the same time they do not pass on, or
@@ -217,18 +221,19 @@ class SharedState:
             self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
 
     def _push_soon(
-        self, now: Now, kind: Class, entry: QueuedBroadcast, *, is_mine: bool, is_urgent: bool
+        self,
+        now: Now,
+        kind: Class,
+        entry: QueuedBroadcast,
+        *,
+        is_own: bool,
+        is_for_all: bool,
+        is_urgent: bool,
     ) -> None:
-        heard = self.recent.get(entry.mark)
-        if heard is not None and heard.is_for_all:
+        if is_for_all:
             queue = self.broadcasts.queues[kind]
             queue.pushed(entry, queue.told_max(scale_of(self.members)))  # by whoever told it to all
             return
-        if heard is None:
-            is_claim = kind is not Class.CATALOG
-            news = RecentPayload(entry.payload, entry.born_ns, is_claim=is_claim)
-            self.recent.add(now.monotonic_ns, entry.mark, news)
-        is_own = heard is None and is_mine
         fresh = self.fresh_own if is_own else self.fresh_heard
         if not fresh.add(kind, entry, is_urgent=is_urgent):
             self.tally.pushes_put_off += 1
