@@ -194,7 +194,7 @@ class ExternalTable:
         return bool(present)
 
     def begin_anew(self, generation: int) -> None:
-        """Nothing else changes, but for a version: nobody is told of an owner that has none."""
+        """Changes no record and raises the version: an owner without one is published to nobody."""
         self.generation = generation
         self.version += 1
         self.is_all_touched = True
