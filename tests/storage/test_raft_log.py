@@ -13,6 +13,7 @@ from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import ForeignLog, open_log
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.recovery import LogVerdict
+from adsum.storage.segment import encode_batch
 from adsum.storage.segment_files import BALLAST
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import (
@@ -55,6 +56,28 @@ def test_a_change_larger_than_a_segment_says_that_the_disk_gets_on() -> None:
     assert said == []
     log.append([LogChange(entries=entries(3, 30, size=400))])
     assert set(said) >= {16}  # halves, and halves of these
+
+
+def test_a_change_larger_than_a_segment_is_not_encoded_before_a_part_of_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who encodes 32 MiB of large values before it says anything is silent for too long on a busy host."""
+    encoded: list[int] = []
+    said: list[int] = []
+
+    def count(*args: object, **named: object) -> tuple[bytes, int]:
+        content, chain = encode_batch(*args, **named)  # type: ignore[arg-type]
+        encoded.append(len(content))
+        return content, chain
+
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 20).log
+    log.prepare_next()
+    monkeypatch.setattr("adsum.storage.raft_log.encode_batch", count)
+    log.tell_progress(lambda: said.append(sum(encoded)))
+    log.append([LogChange(entries=entries(1, 64, size=32 << 10))])  # two segments of data
+    assert said[0] == 525_312  # a quarter, once
+    assert log.last_index == 64
 
 
 @pytest.mark.parametrize(("first_bytes", "then_bytes"), [(8_192, 32_768), (32_768, 8_192)])

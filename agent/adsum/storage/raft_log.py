@@ -29,6 +29,7 @@ from adsum.storage.segment import (
     SegmentHeader,
     Snapshot,
     Truncate,
+    data_bytes,
     decode_records,
     encode_batch,
 )
@@ -202,8 +203,12 @@ class RaftLog:
         return (hard_state.term, hard_state.vote) == (known.term, known.vote)
 
     def _write(self, records: list[Record]) -> None:
+        room_bytes = self._files.segment_bytes - SEGMENT_HEADER_BYTES
+        if data_bytes(records) > room_bytes:  # before it is encoded for nothing, while the disk seems silent
+            self._write_in_parts(records)
+            return
         content, chain = self._encoded(records)
-        if len(content) > self._files.segment_bytes - SEGMENT_HEADER_BYTES:
+        if len(content) > room_bytes:
             self._write_in_parts(records)
             return
         if self._position.end + len(content) > self._position.segment_bytes:

@@ -212,6 +212,11 @@ def _header_seed(sequence: int) -> int:
 # Writing a batch.
 
 
+def data_bytes(records: Sequence[Record]) -> int:
+    """What a batch of these has at least: what clients wrote, which is nearly all of a large one."""
+    return sum([len(each.data) for each in records if type(each) is Entry])
+
+
 def encode_batch(place: BatchPlace, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
     """The bytes, padded to whole sectors, and the chain's new end."""
     seed, crc32, pack_crc = seed_of(place.segment, place.salt), zlib.crc32, _CRC.pack
