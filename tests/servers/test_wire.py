@@ -61,6 +61,11 @@ def test_a_message_arrives_as_it_was_sent(message: Message) -> None:
     assert decode(Encoder().encode(message)) == message
 
 
+def test_rd14_an_entry_that_could_not_be_read_is_not_sent() -> None:
+    with pytest.raises(AssertionError, match="without a client"):
+        encode_entries([entry(2, b"data", DedupKey("", 1, 2, 3))])
+
+
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_a_message_that_was_cut_is_unreadable(message: Message) -> None:
     encoded = Encoder().encode(message)

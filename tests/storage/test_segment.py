@@ -67,6 +67,12 @@ def test_every_kind_of_record_comes_back_as_it_was() -> None:
     assert decode_records(content, 2, SALT) == RECORDS
 
 
+def test_rd14_an_entry_that_could_not_be_read_back_is_not_written() -> None:
+    nameless = Entry(6, Term(3), EntryKind.COMMAND, 77, 1, DedupKey("", 1, 2, 3), b"data")
+    with pytest.raises(AssertionError, match="without a client"):
+        encode_batch(PLACE, [nameless], term=3)
+
+
 def test_a_batch_of_another_segment_place_or_number_does_not_validate() -> None:
     """As bytes that an earlier life of the file left, or that went astray."""
     content, _ = encode_batch(PLACE, RECORDS, term=4)

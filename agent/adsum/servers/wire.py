@@ -89,6 +89,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
         numbers = (entry.index, entry.term, entry.time_ms, entry.apply_level, entry.kind)
         pieces.append(pack(*numbers, len(client), len(data)))
         if dedup is not None:
+            assert client, "a request without a client could not be read back"
             pieces += client, _DEDUP.pack(*dedup[1:])
         pieces.append(data)
     return b"".join(pieces)

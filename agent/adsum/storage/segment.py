@@ -246,6 +246,7 @@ def _encode_entry(entry: Entry) -> bytes:
         length = _ENTRY_BYTES + len(data)
         return _ENTRY.pack(length, _ENTRY_KIND, entry.kind, 0, *numbers) + data
     client = dedup.client.encode()
+    assert client, "a request without a client could not be read back"
     length = _ENTRY_BYTES + len(client) + _DEDUP.size + len(data)
     head = _ENTRY.pack(length, _ENTRY_KIND, entry.kind, len(client), *numbers)
     return b"".join((head, client, _DEDUP.pack(*dedup[1:]), data))
