@@ -17,6 +17,8 @@ from adsum.agent.settings import AgentSettings
 from adsum.agent.tags import Tags
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
+from adsum.catalog.replication import items
+from adsum.catalog.replication.deltas import push
 from adsum.catalog.view import View
 from adsum.effects import LeaderChanged, WriteFile
 from adsum.gossip import claims, wire
@@ -27,6 +29,7 @@ from adsum.gossip.effects import SyncPart
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.gossip.wire import PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.owners import STORE
 from adsum.testing.introducing import introduce
 from tests.gossip.support import GENERATION, WALL_MS, alive, dead, profile, short
 
@@ -79,6 +82,19 @@ class Stage:
             if isinstance(change, WriteFile) and change.path == PEERS:
                 return [Address(*each) for each in cbor2.loads(change.content)]
         return None
+
+
+def test_of_the_store_the_word_of_a_member_counts_that_is_a_server() -> None:
+    stage = Stage()
+    stage.meet("a")
+    stage.hears("s", LED)
+    item = items.Item(1, 5, b"a node without an agent")
+    told = (push(STORE, 7, 5, items.term(item), [item]),)
+    replication = stage.cluster.sharing.replication
+    replication.hear(stage.now, short("a"), told)
+    assert replication.state(STORE) is None
+    replication.hear(stage.now, short("s"), told)
+    assert replication.state(STORE) is not None
 
 
 def test_the_first_peers_are_written_down_at_once_and_later_ones_now_and_then() -> None:

@@ -132,16 +132,18 @@ def test_servers_founded_anew_take_back_what_an_agent_has_of_those_before_under_
     gone = Peer(9)
     gone.core.publish_store(group.now, news)
     gone.core.tick(group.now)
-    for peer in group.peers:
-        peer.core.store_may_publish(group.now)
+    agent.core.servers_changed(group.now, [gone.short])
     agent.core.hear(group.now, gone.short, gone.payloads())
+    server.core.servers_changed(group.now, [], is_one=True)
+    for peer in (agent, other):
+        peer.core.servers_changed(group.now, [server.short])
 
     store, publishing = Store(), StorePublishing()
     for item in later:
         store.machine.external.put(item, 1, FIRST_WALL_MS)
     publish(group, server, publishing, store)
     group.mix(5 * SECOND)
-    assert shown(agent) == shown(other) == [b"old"]
+    assert (shown(agent), shown(other)) == ([b"old"], [item.row for item in later])
     external = store.machine.external
     renewal = outdoing(external, store.machine.offset, server.core.store_told)
     assert renewal is not None

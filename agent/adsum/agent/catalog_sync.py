@@ -72,7 +72,6 @@ class CatalogSync:
         self._foreign_generation = 0  # told of me, and not outdone yet
         self._foreign_relay = b""  # who told it
         self._renew_ns = 0  # not before
-        self._has_servers = False
         self._saved: dict[bytes, SavedOwner] = {}  # shown from the last run's copy, and not met since
         published.hand_on_to(now, self._publish)
 
@@ -117,13 +116,6 @@ class CatalogSync:
     def store_published(self, now: Now, news: StoreNews) -> None:
         """By the state machine of this server."""
         self.replication.publish_store(now, news)
-
-    def servers_changed(self, now: Now, *, are_present: bool) -> None:
-        had_servers, self._has_servers = self._has_servers, are_present
-        if are_present and not had_servers:
-            self.replication.store_may_publish(now)
-        elif had_servers and not are_present:
-            self.replication.store_is_silent(now)
 
     def _meet(self, now: Now, short: bytes, generation: int) -> None:
         """Dead or alive; from here on gossip says how it stands."""

@@ -116,7 +116,7 @@ class ClusterState:
         self.absence = Absence(now, gossip.membership, replication, expects_others=expects_others)
         self.servers = KnownServers()
         self._is_server = tags.decode(gossip.membership.me.meta).is_server
-        self.sharing.servers_changed(now, are_present=self._is_server)
+        replication.servers_changed(now, (), is_one=self._is_server)
         self.conflicts = Conflicts(gossip.membership)
         self.events = UserEvents(view, gossip.membership.me.name)
         self.has_left = False
@@ -139,7 +139,7 @@ class ClusterState:
             staleness = self.staleness(now)
             if staleness and not self.membership.others_present:
                 return [Reply(request, Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format(staleness)))]
-            self.sharing.replication.confirm(now, request, self.servers.shorts)
+            self.sharing.replication.confirm(now, request)
             return self.sharing.settled(now)
         assert isinstance(command, GossipCommand), "the composite takes those of its other parts out"
         match command:
@@ -358,7 +358,7 @@ class ClusterState:
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
-        self.sharing.servers_changed(now, are_present=self._is_server or bool(self.servers.shorts))
+        self.sharing.replication.servers_changed(now, self.servers.shorts, is_one=self._is_server)
         self.conflicts.changed(change)
         if self._save_peers_ns is None and self._copying is not None:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS

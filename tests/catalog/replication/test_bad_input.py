@@ -49,11 +49,11 @@ def test_garbage_in_calls_is_counted_and_answered(pair: tuple[Peer, Peer]) -> No
 
 def test_an_answer_reaches_nobody_but_the_part_that_asked(pair: tuple[Peer, Peer]) -> None:
     one, _other = pair
-    one.core.confirm(at(SECOND), 1, [])
+    one.core.confirm(at(SECOND), 1)
     (asked,) = [each for each in one.take() if isinstance(each, AskPeer)]
     assert asked.ticket == AskTicket(AskingPart.CONFIRMING, 1)
     nothing = bodies.compared([], is_more=False)
-    for part in (AskingPart.EXCHANGES, AskingPart.PULLS):
+    for part in (AskingPart.EXCHANGES, AskingPart.PULLS, AskingPart.DOUBTS):
         one.core.answered(at(SECOND), AskTicket(part, 1), nothing)
     assert one.core.tally.dropped == {"not asked for": 2}
     assert not [each for each in one.take() if isinstance(each, Confirmed)]

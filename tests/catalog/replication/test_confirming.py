@@ -41,7 +41,7 @@ def asks(peer: Peer) -> list[AskPeer]:
 
 def test_alone_there_is_nobody_who_knows_better() -> None:
     peer = Peer(1)
-    peer.core.confirm(at(0), 7, ())
+    peer.core.confirm(at(0), 7)
     assert confirmed(peer) == [Confirmed(7, "")]
     assert peer.core.behind_ns(at(SECOND)) == 0
 
@@ -51,7 +51,7 @@ def test_what_others_have_is_there_once_it_is_confirmed() -> None:
     one, other, third = group.peers
     published(group, other, b"new")
     assert values(one, other) == {}
-    one.core.confirm(group.now, 7, ())
+    one.core.confirm(group.now, 7)
     assert confirmed(one) == []
     group.settle_calls()
     assert confirmed(one) == [Confirmed(7, "")]
@@ -63,7 +63,7 @@ def test_equal_copies_are_confirmed_by_one_question_to_two_however_often_it_is_a
     group = settled(5)
     calls, one = group.calls, group.peers[0]
     for request in range(50):
-        one.core.confirm(group.now, request, ())
+        one.core.confirm(group.now, request)
         group.settle_calls()
     assert len(confirmed(one)) == 50
     assert group.calls - calls == 100
@@ -73,15 +73,15 @@ def test_equal_copies_are_confirmed_by_one_question_to_two_however_often_it_is_a
 def test_requests_that_come_while_one_is_compared_wait_for_a_comparison_of_their_own() -> None:
     group = settled(3)
     one, other, _ = group.peers
-    one.core.confirm(group.now, 1, ())
+    one.core.confirm(group.now, 1)
     first = asks(one)
     answers = [
         (ask.ticket, group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body))
         for ask in first
     ]
     published(group, other, b"after the answer")
-    one.core.confirm(group.now, 2, ())
-    one.core.confirm(group.now, 3, ())
+    one.core.confirm(group.now, 2)
+    one.core.confirm(group.now, 3)
     for ticket, body in answers:
         one.core.answered(group.now, ticket, body)
     assert confirmed(one) == [Confirmed(1, "")]
@@ -94,8 +94,9 @@ def test_requests_that_come_while_one_is_compared_wait_for_a_comparison_of_their
 def test_a_server_is_among_the_two_if_there_is_one() -> None:
     group = settled(9)
     one, server = group.peers[0], group.peers[6]
+    one.core.servers_changed(group.now, [server.short])
     for request in range(20):
-        one.core.confirm(group.now, request, [server.short])
+        one.core.confirm(group.now, request)
         asked = asks(one)
         assert len({ask.to for ask in asked}) == 2
         assert server.short in {ask.to for ask in asked}
@@ -108,7 +109,7 @@ def test_a_server_is_among_the_two_if_there_is_one() -> None:
 def test_whoever_does_not_answer_is_replaced_by_another(answer: bytes | None) -> None:
     group = settled(4)
     one = group.peers[0]
-    one.core.confirm(group.now, 1, ())
+    one.core.confirm(group.now, 1)
     lost, kept = asks(one)
     one.core.answered(group.now, lost.ticket, answer)
     body = group.by_short[kept.to].core.asked(group.now, one.short, kept.method, kept.body)
@@ -124,7 +125,7 @@ def test_whoever_does_not_answer_is_replaced_by_another(answer: bytes | None) ->
 def test_one_that_hangs_is_replaced_before_the_time_is_over() -> None:
     group = settled(4)
     one = group.peers[0]
-    one.core.confirm(group.now, 1, ())
+    one.core.confirm(group.now, 1)
     hung, kept = asks(one)
     body = group.by_short[kept.to].core.asked(group.now, one.short, kept.method, kept.body)
     one.core.answered(group.now, kept.ticket, body)
@@ -138,7 +139,7 @@ def test_one_that_hangs_is_replaced_before_the_time_is_over() -> None:
 def test_nobody_answers_for_two_seconds_and_the_requests_are_told_so() -> None:
     group = settled(3)
     one = group.peers[0]
-    one.core.confirm(group.now, 1, ())
+    one.core.confirm(group.now, 1)
     group.pass_time(CONFIRM_NS - 200 * MILLISECOND, answers=False)
     assert confirmed(one) == []
     group.pass_time(400 * MILLISECOND, answers=False)
@@ -153,7 +154,7 @@ def test_more_requests_than_may_wait_are_refused_at_once() -> None:
     group = settled(3)
     one = group.peers[0]
     for request in range(WAITING_MAX + 2):
-        one.core.confirm(group.now, request, ())
+        one.core.confirm(group.now, request)
     assert confirmed(one) == [Confirmed(WAITING_MAX + 1, TOO_MANY)]
 
 
@@ -162,7 +163,7 @@ def test_many_proofs_a_second_are_served_while_changes_are_under_way() -> None:
     one, other, third = group.peers
     for number in range(40):
         published(group, other if number % 2 else third, b"change %d" % number)
-        one.core.confirm(group.now, number, ())
+        one.core.confirm(group.now, number)
         group.settle_calls()
         group.pass_time(SECOND // 10, answers=False)
         asks(one)

@@ -91,10 +91,10 @@ def told_of_the_store(version: int = 5) -> bytes:
 
 
 def test_what_the_store_publishes_is_kept_and_told_on_though_it_is_no_member() -> None:
-    one = Peer(1)
-    one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
-    assert one.core.state(STORE) is None  # there is no server that could have published it
-    one.core.store_may_publish(at(2))
+    one, server = Peer(1), Peer(2)
+    one.core.hear(at(1), server.short, (told_of_the_store(),))
+    assert one.core.state(STORE) is None  # it is not known to be a server
+    one.core.servers_changed(at(2), [server.short])
     assert one.payloads() == (told_of_the_store(),)
     state = one.core.state(STORE)
     assert state is not None
@@ -102,12 +102,13 @@ def test_what_the_store_publishes_is_kept_and_told_on_though_it_is_no_member() -
 
 
 def test_what_the_store_publishes_reaches_by_an_exchange_who_missed_it() -> None:
-    group = Group(2)
-    one, other = group.peers
+    group = Group(3)
+    one, other, server = group.peers
     group.pass_time(2 * SECOND)
-    for peer in group.peers:
-        peer.core.store_may_publish(group.now)
-    one.core.hear(group.now, other.short, (told_of_the_store(),))
+    for peer in (one, other):
+        peer.core.servers_changed(group.now, [server.short])
+    server.core.publish_store(group.now, news(5, RECORD, is_whole=True))
+    one.core.hear(group.now, server.short, (told_of_the_store(),))
     one.payloads()
     group.mix(5 * SECOND)
     state = other.core.state(STORE)
@@ -116,25 +117,30 @@ def test_what_the_store_publishes_reaches_by_an_exchange_who_missed_it() -> None
     assert one.core.root == other.core.root
 
 
-def test_nobody_is_asked_for_a_proof_of_what_the_store_publishes() -> None:
-    """Only servers could give it; until they do, the copy that is here stands."""
+def test_only_servers_are_asked_for_a_proof_of_what_the_store_publishes() -> None:
     group = Group(2)
     one, other = group.peers
     group.pass_time(5 * SECOND)
-    other.core.store_may_publish(group.now)
-    other.core.hear(group.now, one.short, (told_of_the_store(),))
-    one.core.confirm(group.now, 9, ())
+    other.core.publish_store(group.now, news(1, Item(1, 1, b"node"), is_whole=True))
+    one.core.confirm(group.now, 9)
     group.settle_calls()
     assert Confirmed(9, "") in one.take()
     assert one.core.state(STORE) is None
+    one.core.servers_changed(group.now, [other.short])
+    one.core.confirm(group.now, 10)
+    group.settle_calls()
+    assert Confirmed(10, "") in one.take()
+    state = one.core.state(STORE)
+    assert state is not None
+    assert [item.value for item in state.live()] == [b"node"]
 
 
 def test_a_generation_of_the_store_is_judged_by_no_clock() -> None:
     """It begins with that of whoever registered something first, and nobody has to wait until it is over."""
-    one = Peer(1)
-    one.core.store_may_publish(at(1))
+    one, server = Peer(1), Peer(2)
+    one.core.servers_changed(at(1), [server.short])
     next_week = at(1).wall_ms + 7 * 24 * 3_600_000
-    one.core.hear(at(1), Peer(2).short, (push(STORE, next_week, 5, term(RECORD), [RECORD]),))
+    one.core.hear(at(1), server.short, (push(STORE, next_week, 5, term(RECORD), [RECORD]),))
     assert one.core.store_told == (next_week, 5)
     state = one.core.state(STORE)
     assert state is not None
@@ -147,7 +153,7 @@ def news(version: int, *items: Item, is_whole: bool = False, tells: bool = True)
 
 def test_a_server_that_leads_tells_what_its_state_machine_has() -> None:
     server, agent = Peer(1), Peer(2)
-    agent.core.store_may_publish(at(1))
+    agent.core.servers_changed(at(1), [server.short])
     server.core.publish_store(at(1), news(2, Item(1, 1, b"node"), Item(2, 2, b"service"), is_whole=True))
     server.core.tick(at(1))
     agent.core.hear(at(1), server.short, server.payloads())
@@ -171,7 +177,7 @@ def test_a_server_takes_nothing_of_the_store_from_others() -> None:
     one = Peer(1)
     one.core.publish_store(at(1), news(1, Item(1, 1, b"node"), is_whole=True))
     one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
-    one.core.store_is_silent(at(2))
+    one.core.servers_changed(at(2), [])
     one.core.tick(at(80 * HOUR))
     state = one.core.state(STORE)
     assert state is not None
@@ -182,7 +188,7 @@ def test_who_missed_a_removal_in_the_store_is_told_by_an_exchange() -> None:
     group = Group(2)
     server, agent = group.peers
     group.pass_time(2 * SECOND)
-    agent.core.store_may_publish(group.now)
+    agent.core.servers_changed(group.now, [server.short])
     server.core.publish_store(group.now, news(2, Item(1, 1, b"a"), Item(2, 2, b"b"), is_whole=True))
     group.mix(5 * SECOND)
     server.core.publish_store(group.now, news(3, Item(1, 3, None), tells=False))
@@ -193,16 +199,16 @@ def test_who_missed_a_removal_in_the_store_is_told_by_an_exchange() -> None:
 
 
 def test_without_servers_the_store_s_copy_stands_as_long_as_that_of_an_agent_that_failed() -> None:
-    one = Peer(1)
-    one.core.store_may_publish(at(1))
-    one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
-    one.core.store_is_silent(at(2))
+    one, server = Peer(1), Peer(2)
+    one.core.servers_changed(at(1), [server.short])
+    one.core.hear(at(1), server.short, (told_of_the_store(),))
+    one.core.servers_changed(at(2), [])
     one.core.tick(at(71 * HOUR))
     assert one.core.state(STORE) is not None
     one.core.tick(at(73 * HOUR))
     assert one.core.state(STORE) is None
-    one.core.store_may_publish(at(74 * HOUR))  # what is still in force is taken again
-    one.core.hear(at(74 * HOUR), Peer(2).short, (told_of_the_store(),))
+    one.core.servers_changed(at(74 * HOUR), [server.short])  # what is still in force is taken again
+    one.core.hear(at(74 * HOUR), server.short, (told_of_the_store(),))
     assert one.core.state(STORE) is not None
 
 

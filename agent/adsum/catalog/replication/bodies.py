@@ -24,7 +24,7 @@ from adsum.now import MILLISECOND
 from adsum.rows import RowCodec, RowField, counter, exactly, flag, listed, octets, values
 
 COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
-CONFIRM = "catalog.confirm"  # a comparison for somebody who waits
+CONFIRM = "catalog.confirm"  # a comparison for somebody who waits, or doubts
 FRAME_BYTES = 64 * 1024
 STANDINGS_MAX = 2_200  # in one message: a frame's worth
 WANTED_MAX = 256  # in one fetch: more would be named again and again while frames of 64 KB bring some of them

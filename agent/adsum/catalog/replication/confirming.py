@@ -5,13 +5,11 @@ fetches what we lack. While roots are equal that is one question of a kilobyte t
 while a round runs wait for the next one: what was compared before they came proves nothing to them. Whoever
 does not answer, or has no time, is replaced by another; after two seconds the round has failed.
 
-Members prove what agents publish. What the store publishes only servers could, and none does: that copy
-stands as it is.
+Any member proves what agents publish, and only a server what the store does: without one that copy stands as
+it is.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy, OwnerStanding, Ranges
@@ -42,7 +40,6 @@ class Confirming:
     def __init__(self, copies: OwnerTable, exchanges: Exchanges) -> None:
         self._copies = copies
         self._exchanges = exchanges
-        self._servers: frozenset[bytes] = frozenset()
         self._waiting: list[int] = []  # for the next round
         self._served: list[int] = []  # by the one that runs
         self._talks: dict[int, ExchangeSession] = {}  # by the number of the question that is out
@@ -53,11 +50,10 @@ class Confirming:
         self._end_ns = 0
         self._asked = 0  # questions, by which they are told apart
 
-    def confirm(self, now: Now, request: int, servers: Iterable[bytes]) -> None:
+    def confirm(self, now: Now, request: int) -> None:
         if len(self._waiting) >= WAITING_MAX:
             self._tell([request], TOO_MANY)
             return
-        self._servers = frozenset(servers)
         self._waiting.append(request)
         if not self._served:
             self._begin(now)
@@ -93,8 +89,9 @@ class Confirming:
         done = self._proofs | {session.partner: None for session in self._talks.values()}
         free = [each.owner for each in self._exchanges.present if each.owner not in done]
         fresh = [each for each in free if each not in self._tried] or free
-        servers = [each for each in fresh if each in self._servers]
-        has_server = any(each in self._servers for each in self._tried)
+        known = self._copies.store_word.servers
+        servers = [each for each in fresh if each in known]
+        has_server = any(each in known for each in self._tried)
         candidates = servers if servers and not has_server else fresh
         if not candidates:
             return  # they have left meanwhile; the time limit ends it
@@ -135,7 +132,7 @@ class Confirming:
 
     def _compared(self, now: Now, session: ExchangeSession, standings: list[OwnerStanding]) -> None:
         for standing in standings:
-            if standing.owner != STORE:
+            if standing.owner != STORE or session.partner in self._copies.store_word.servers:
                 self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)

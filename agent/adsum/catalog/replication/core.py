@@ -29,6 +29,7 @@ from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.pushes import Pushes, Urgency
 from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
+from adsum.catalog.replication.store_doubts import StoreDoubts
 from adsum.catalog.replication.store_news import StoreNews
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.cbor import BadEncoding
@@ -93,6 +94,7 @@ class Replication:
         self._serving = Serving(self._copies)
         self._confirming = Confirming(self._copies, self._exchanges)
         self._pulls = Pulls(self._copies)
+        self._doubts = StoreDoubts(self._copies)
         self._waiting = WaitingRoom()
         self._told_root = 0
         self._copies.show_mine(now, self.publisher.state)
@@ -193,6 +195,11 @@ class Replication:
         if delta.through is not None or len(delta.encoded) > PUSH_BYTES_MAX:
             self.tally.drop("range in a push")
             return
+        told = delta.generation, delta.version
+        if delta.owner == STORE and self._copies.is_in_doubt(now, sender, *told):
+            if not self._waiting.add(sender, delta):
+                self.tally.drop("in doubt")
+            return
         is_news = self._copies.hear(now, sender, holding, delta, is_push=True)
         if delta.notices and holding is not self._copies.own_holding:
             self._pulls.notice(now, sender, delta)
@@ -221,19 +228,34 @@ class Replication:
         for teller, delta in self._waiting.take(member):
             self._hear_news(now, teller, holding, delta)
 
-    def store_may_publish(self, now: Now) -> None:
-        """A server is present. Until then nobody can have heard anything of the store, and what is said to be
-        of it is not kept."""
-        self._copies.is_store_present = True
+    def servers_changed(self, now: Now, servers: Iterable[bytes], *, is_one: bool = False) -> None:
+        """Those that are present; is this agent one? While there is none, nobody can have heard anything new
+        of the store, and its copy stands, as long as that of an agent that failed."""
+        word = self._copies.store_word
+        was_present, word.servers = word.is_present, frozenset(servers)
+        word.is_present = is_one or bool(word.servers)
+        if word.is_present and not was_present:
+            self._hear_of_store(now)
+        elif was_present and not word.is_present:
+            self._copies.failed(now, STORE)
+        if word.doubted:
+            self._copies.ask_about_store(now)
+
+    def _hear_of_store(self, now: Now) -> None:
+        """What waited for a server, or for its word."""
         for teller, delta in self._waiting.take(STORE):
             holding = self._copies.entry(STORE)
             if holding is not None:
                 self._hear_news(now, teller, holding, delta)
 
-    def store_is_silent(self, now: Now) -> None:
-        """No server is present: its copy stands, as long as that of an agent that failed."""
-        self._copies.is_store_present = False
-        self._copies.failed(now, STORE)
+    def _end_doubt(self, now: Now) -> None:
+        word, waiting = self._copies.store_word, self._waiting.take(STORE)
+        for teller, delta in waiting:
+            holding = self._copies.entry(STORE)
+            if holding is not None and word.counts(teller, delta.generation):
+                self._hear_news(now, teller, holding, delta)
+            else:
+                self.tally.drop("in doubt")
 
     def recall(self, now: Now, owner: bytes, spans: tuple[bytes, ...]) -> None:
         """What this agent's last run knew of a member that has just joined; it may know better since."""
@@ -277,12 +299,16 @@ class Replication:
                 notice = self._pulls.answered(now, ticket.number, body)
                 if notice is not None:
                     self._copies.effects.append(_carried(notice))
+            case AskingPart.DOUBTS:
+                if self._doubts.answered(now, ticket.number, body):
+                    self._hear_of_store(now)
+                    self._exchanges.look_again(now)
             case AskingPart.EXCHANGES:
                 self._exchanges.answered(now, ticket.number, body)
 
-    def confirm(self, now: Now, request: int, servers: Iterable[bytes]) -> None:
+    def confirm(self, now: Now, request: int) -> None:
         """Compares our copy with two members; `Confirmed` follows when we have all that they have now."""
-        self._confirming.confirm(now, request, servers)
+        self._confirming.confirm(now, request)
 
     # Time.
 
@@ -313,6 +339,9 @@ class Replication:
                     self._exchanges.overdue(now)
                 case ReplicationTimer.CONFIRM, _:
                     self._confirming.tick(now)
+                case ReplicationTimer.DOUBT, _:
+                    if self._doubts.tick(now):
+                        self._end_doubt(now)
                 case ReplicationTimer.PULL, (bytes(owner), int(number)):
                     self._pulls.ask((owner, number))
 

@@ -32,6 +32,7 @@ class AskingPart(enum.StrEnum):
     EXCHANGES = "exchanges"
     PULLS = "pulls"
     CONFIRMING = "confirming"
+    DOUBTS = "doubts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,10 @@ class Exchanges:
         self.is_settled_in = False
         self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
+    def look_again(self, now: Now) -> None:
+        """What could not be taken can be: whoever is heard next that has something else is asked."""
+        self._next_ns, self._useless = now.monotonic_ns, 0
+
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
         self.session = ExchangeSession(partner, is_full=is_full)
         self.copies.tally.exchanges_begun += 1
@@ -210,6 +214,9 @@ class Exchanges:
         self._go_on(now, session)
 
     def weigh(self, now: Now, session: ExchangeSession, theirs: OwnerStanding) -> None:
+        told = theirs.generation, theirs.low_water
+        if theirs.owner == STORE and self.copies.is_in_doubt(now, session.partner, *told):
+            return
         holding = self.copies.entry(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
             return  # membership will name it, or has said that it is over

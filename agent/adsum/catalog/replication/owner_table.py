@@ -24,6 +24,7 @@ from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.root import Root
 from adsum.catalog.replication.state import OwnerState, TooBig, merged
 from adsum.catalog.replication.store_news import StoreNews
+from adsum.catalog.replication.store_word import StoreWord
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.newest import keep_newest
@@ -39,6 +40,7 @@ ASIDE_NS = 10 * SECOND
 TOMBSTONE_NS = 10 * MINUTE
 FAILED_NS = 72 * HOUR
 LEFT_NS = 24 * HOUR
+DOUBT_WITHIN_NS = 50 * MILLISECOND  # lest all ask at once
 GRAVES_MAX = 500  # of owners reaped after they failed, and longer than their time; the oldest goes
 
 
@@ -51,6 +53,7 @@ class ReplicationTimer(enum.Enum):
     LIMIT = "limit"
     PULL = "pull"
     CONFIRM = "confirm"
+    DOUBT = "doubt"
 
 
 class OwnerEntry:
@@ -91,7 +94,7 @@ class OwnerTable:
         self.effects: list[Effect] = []
         self.holdings: dict[bytes, OwnerEntry] = {own: OwnerEntry(own)}
         self.own_holding = self.holdings[own]
-        self.is_store_present = False  # some server is, that may publish as it
+        self.store_word = StoreWord()
         self.publishes_store = False  # this agent is such a server
         self._store_told = (0, 0)  # the greatest generation and version of the store that others have
         self._uncounted: dict[bytes, None] = {}  # known, and not in the root
@@ -106,7 +109,7 @@ class OwnerTable:
     def entry(self, owner: bytes) -> OwnerEntry | None:
         """None: of whom nobody said that it is there. The store's is made when something of it is heard."""
         holding = self.holdings.get(owner)
-        if owner == STORE and self.is_store_present and (holding is None or owner in self._gone_ns):
+        if owner == STORE and self.store_word.is_present and (holding is None or owner in self._gone_ns):
             return self.admit(owner, 0)
         return holding
 
@@ -224,6 +227,9 @@ class OwnerTable:
         if self.publishes_store and holding.owner == STORE:
             self.others_have(delta.generation, delta.version)
             return True
+        if holding.owner == STORE and self.is_in_doubt(now, teller, delta.generation, delta.version):
+            self.tally.drop("in doubt")
+            return True
         if holding is self.own_holding:
             if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
                 self.foreign(teller, delta.generation, delta.version)
@@ -244,6 +250,21 @@ class OwnerTable:
         if known is not None and generation <= known.generation + GENERATION_STEP_MAX:
             return False  # it may have outdone somebody's mistake
         return self._clocks.is_ahead(now, generation)
+
+    def is_in_doubt(self, now: Now, teller: bytes, generation: int, version: int) -> bool:
+        """Of the store: no server has told of this generation, and this teller is none. Servers are asked."""
+        word = self.store_word
+        if self.publishes_store or word.counts(teller, generation):
+            return False
+        self.others_have(generation, version)
+        word.doubted = max(word.doubted, generation)
+        self.ask_about_store(now)
+        return True
+
+    def ask_about_store(self, now: Now) -> None:
+        if self.store_word.servers and (ReplicationTimer.DOUBT, STORE) not in self.timers:
+            asked_ns = now.monotonic_ns + int(self.random.random() * DOUBT_WITHIN_NS)
+            self.timers.set((ReplicationTimer.DOUBT, STORE), max(asked_ns, self.store_word.rests_until_ns))
 
     def others_have(self, generation: int, version: int) -> None:
         """Of the store, as somebody told a server that publishes it."""

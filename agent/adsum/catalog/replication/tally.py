@@ -16,6 +16,7 @@ Drop = Literal[
     "unknown owner",  # it is no member here, and the waiting room is full
     "flood",  # more news of one owner than any sends; the next exchange brings it
     "version ahead",  # further than pushes can have been missed
+    "in doubt",  # of the store, of a generation that no server named
     "too big",  # an owner with more than one may have
     "too many owners",
     "foreign",  # somebody else's news of me

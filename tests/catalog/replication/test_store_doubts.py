@@ -1,0 +1,217 @@
+"""Who may tell of the store: servers, and everybody else within what a server named."""
+
+from __future__ import annotations
+
+import pytest
+
+from adsum.catalog.replication import bodies
+from adsum.catalog.replication.deltas import push
+from adsum.catalog.replication.effects import AskPeer, CarryThis
+from adsum.catalog.replication.items import Item, term
+from adsum.catalog.replication.store_doubts import ANSWER_NS, DOUBT_NS
+from adsum.catalog.replication.store_news import StoreNews
+from adsum.catalog.replication.store_word import DENIED_NS
+from adsum.now import MINUTE, SECOND
+from adsum.owners import STORE
+from tests.catalog.replication.support import Group, Peer, at
+
+TRUE, FALSE = b"what the servers have", b"what an agent brought along"
+
+
+def told(generation: int, value: bytes, version: int = 5) -> bytes:
+    item = Item(3, version, value)
+    return push(STORE, generation, version, term(item), [item])
+
+
+def published(generation: int, value: bytes, version: int = 5) -> StoreNews:
+    return StoreNews(generation, version, (Item(3, version, value),), is_whole=True, tells=False)
+
+
+def has(peer: Peer) -> list[bytes | None]:
+    state = peer.core.state(STORE)
+    return [item.value for item in state.live()] if state is not None else []
+
+
+def asks(peer: Peer) -> list[AskPeer]:
+    effects = peer.take()
+    peer.effects = [each for each in effects if not isinstance(each, AskPeer)]
+    return [each for each in effects if isinstance(each, AskPeer)]
+
+
+def known_servers(servers: int) -> tuple[Group, Peer, Peer, list[Peer]]:
+    """An agent, another one, and servers that publish generation 7."""
+    group = Group(2 + servers)
+    one, other, *publishing = group.peers
+    group.pass_time(5 * SECOND)
+    for server in publishing:
+        server.core.publish_store(group.now, published(7, TRUE))
+    for peer in (one, other):
+        peer.core.servers_changed(group.now, [server.short for server in publishing])
+    return group, one, other, publishing
+
+
+def test_what_no_server_named_is_neither_shown_nor_told_on_before_a_server_was_asked() -> None:
+    group, one, other, servers = known_servers(3)
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    assert (has(one), one.payloads()) == ([], ())
+    group.pass_time(SECOND // 10, answers=False)
+    (ask,) = asks(one)
+    assert (ask.to in {server.short for server in servers}, ask.method) == (True, "catalog.confirm")
+    body = group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body)
+    one.core.answered(group.now, ask.ticket, body)
+    assert has(one) == [TRUE]
+    assert one.payloads() == (told(7, TRUE),)
+
+
+def test_what_two_servers_do_not_know_is_dropped_and_the_copy_stands() -> None:
+    group, one, other, servers = known_servers(3)
+    one.core.hear(group.now, servers[0].short, (told(7, TRUE),))
+    one.payloads()
+    one.core.hear(group.now, other.short, (told(8, FALSE),))
+    asked = []
+    for _ in range(10):
+        group.pass_time(SECOND // 10, answers=False)
+        asked += (found := asks(one))
+        for ask in found:
+            body = group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body)
+            one.core.answered(group.now, ask.ticket, body)
+    assert len({ask.to for ask in asked}) == len(asked) == 2
+    assert (has(one), one.payloads(), one.core.tally.dropped) == ([TRUE], (), {"in doubt": 1})
+
+
+def test_one_server_that_is_behind_settles_nothing() -> None:
+    group, one, other, (behind, ahead) = known_servers(2)
+    ahead.core.publish_store(group.now, published(8, b"newer"))
+    one.core.servers_changed(group.now, [behind.short])
+    one.core.hear(group.now, other.short, (told(8, b"newer"),))
+    group.pass_time(SECOND // 10, answers=False)
+    (ask,) = asks(one)
+    assert ask.to == behind.short
+    one.core.servers_changed(group.now, [behind.short, ahead.short])
+    body = behind.core.asked(group.now, one.short, ask.method, ask.body)
+    one.core.answered(group.now, ask.ticket, body)
+    group.pass_time(SECOND // 10)
+    assert has(one) == [b"newer"]
+
+
+def test_where_there_is_one_server_its_word_is_enough() -> None:
+    group, one, other, (server,) = known_servers(1)
+    one.core.hear(group.now, other.short, (told(8, FALSE),))
+    group.pass_time(SECOND)
+    assert (has(one), one.core.tally.dropped) == ([], {"in doubt": 1})
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    assert has(one) == [TRUE]  # the server named it with its answer
+    assert server.core.store_told == (0, 0)
+
+
+@pytest.mark.parametrize("answer", [None, bodies.BUSY, b"\xff nonsense"])
+def test_who_does_not_answer_is_asked_again_or_replaced_and_that_ends(answer: bytes | None) -> None:
+    group, one, other, _ = known_servers(2)
+    one.core.hear(group.now, other.short, (told(8, FALSE),))
+    asked = 0
+    for _ in range(2 * DOUBT_NS // (SECOND // 10)):
+        group.pass_time(SECOND // 10, answers=False)
+        for ask in asks(one):
+            if ask.method == "catalog.confirm":
+                asked += 1
+                one.core.answered(group.now, ask.ticket, answer)
+            else:
+                one.core.answered(group.now, ask.ticket, None)
+    assert 30 <= asked <= 50
+    assert has(one) == []
+    assert one.core.tally.dropped["in doubt"] == 1
+
+
+def test_a_server_that_hangs_is_not_waited_for() -> None:
+    group, one, other, _ = known_servers(2)
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    group.pass_time(SECOND // 10, answers=False)
+    (hung,) = asks(one)
+    group.pass_time(ANSWER_NS, answers=False)
+    (again,) = asks(one)
+    body = group.by_short[again.to].core.asked(group.now, one.short, again.method, again.body)
+    one.core.answered(group.now, again.ticket, body)
+    assert has(one) == [TRUE]
+    one.core.answered(group.now, hung.ticket, None)
+    assert asks(one) == []
+
+
+def test_whoever_goes_on_telling_what_servers_do_not_know_costs_them_a_question_in_three_seconds() -> None:
+    group, one, other, servers = known_servers(3)
+    for number in range(60):
+        one.core.hear(group.now, other.short, (told(8, b"%d" % number, version=number + 1),))
+        group.pass_time(SECOND // 10)
+    assert has(one) == []
+    assert DENIED_NS == 3 * SECOND
+    assert one.core.tally.asked_bytes < 10 * 1_100
+    assert all(server.core.store_told == (0, 0) for server in servers)
+
+
+def test_within_a_named_generation_news_come_from_anybody_also_while_no_server_is_there() -> None:
+    one, other, server = Peer(1), Peer(2), Peer(3)
+    one.core.servers_changed(at(1), [server.short])
+    one.core.hear(at(1), server.short, (told(7, TRUE),))
+    one.core.servers_changed(at(2), [])
+    one.core.hear(at(3), other.short, (told(7, b"the last word", version=6),))
+    assert has(one) == [b"the last word"]
+    one.core.hear(at(4), other.short, (told(8, FALSE),))
+    one.core.tick(at(10 * MINUTE))
+    assert has(one) == [b"the last word"]
+
+
+def test_what_waited_for_a_server_is_asked_of_it_when_it_comes() -> None:
+    group, one, other, servers = known_servers(1)
+    one.core.servers_changed(group.now, [])
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    group.pass_time(SECOND)
+    assert has(one) == []
+    one.core.servers_changed(group.now, [server.short for server in servers])
+    group.pass_time(SECOND // 10)
+    assert has(one) == [TRUE]
+
+
+def test_an_exchange_brings_no_later_generation_from_an_agent() -> None:
+    """Somebody who was in another cluster, whose servers began theirs under a later clock."""
+    group, one, stranger, (server,) = known_servers(1)
+    for peer in (one, stranger):
+        peer.core.hear(group.now, server.short, (told(7, TRUE),))
+        peer.payloads()
+    gone = Peer(9)
+    stranger.core.servers_changed(group.now, [gone.short])
+    stranger.core.hear(group.now, gone.short, (told(8, FALSE),))
+    stranger.payloads()
+    stranger.core.servers_changed(group.now, [server.short])
+    group.mix(20 * SECOND)
+    assert (has(one), has(stranger)) == ([TRUE], [FALSE])
+    assert server.core.store_told == (8, 5)  # which a leader outdoes
+    server.core.publish_store(group.now, published(9, TRUE, version=1))
+    group.mix(20 * SECOND)
+    assert has(one) == [TRUE]
+    assert one.core.root == server.core.root
+
+
+def test_what_is_in_doubt_is_not_fetched() -> None:
+    group, one, stranger, _ = known_servers(1)
+    gone = Peer(9)
+    stranger.core.servers_changed(group.now, [gone.short])
+    stranger.core.hear(group.now, gone.short, (told(8, FALSE),))
+    methods = set[str]()
+    for _ in range(60):
+        one.core.root_heard(group.now, stranger.short, stranger.core.root)
+        group.pass_time(SECOND // 10, answers=False)
+        for ask in asks(one):
+            methods.add(ask.method)
+            body = group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body)
+            one.core.answered(group.now, ask.ticket, body)
+    assert methods == {"catalog.compare", "catalog.confirm"}
+    assert (has(one), one.core.tally.exchanges_begun > 1) == ([], True)
+
+
+def test_news_that_was_confirmed_is_told_on_once() -> None:
+    group, one, other, (server,) = known_servers(1)
+    for _ in range(3):
+        one.core.hear(group.now, other.short, (told(7, TRUE),))
+    one.core.hear(group.now, server.short, (told(7, TRUE),))
+    group.pass_time(SECOND)
+    carried = [each for each in one.take() if isinstance(each, CarryThis)]
+    assert [each.payload for each in carried] == [told(7, TRUE)]
