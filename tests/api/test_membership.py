@@ -417,6 +417,14 @@ async def test_one_whom_nobody_knows_is_404_with_what_to_do(asker: Asker) -> Non
     assert (await asker.ask("/v1/membership/explain/")).status == 400
 
 
+async def test_one_that_is_a_service_and_no_member_is_404_with_what_to_ask_instead(asker: Asker) -> None:
+    asker.agent.put_service("web1", "web")
+    assert refused(await asker.ask("/v1/membership/explain/web")) == (
+        404,
+        "No member is called web, but a service is: `adsum health web` shows where it runs and how it is",
+    )
+
+
 async def test_thousands_of_members_are_listed_in_turns(asker: Asker) -> None:
     """Others get the loop in between, so nothing here may rely on the roll standing still."""
     for place in range(600):

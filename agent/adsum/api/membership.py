@@ -34,6 +34,7 @@ SEQUENCE_MAX = 2**62
 A_TIME = "90m and 36h count back from now, 2026-11-18T14:00:00Z is a time"
 
 NOBODY = "No member is called {}, and nobody in the journal; see `adsum members`"
+A_SERVICE = "No member is called {0}, but a service is: `adsum health {0}` shows where it runs and how it is"
 
 
 class Membership(EndpointFamily):
@@ -95,7 +96,8 @@ class Membership(EndpointFamily):
         wanted = JournalQuery(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
         entries = (await self._agent.journal.entries(wanted)).entries
         if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
-            raise HttpRefusal(404, NOBODY.format(name))
+            is_service = bool(self._agent.view.instances(name))
+            raise HttpRefusal(404, (A_SERVICE if is_service else NOBODY).format(name))
         now = self._agent.now()
         shown = explained(
             row,
