@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import AliveServer, ServerStanding, cluster_id_of
@@ -474,7 +475,7 @@ LATER = Restored(snapshot=SnapshotMeta(7, Term(2), Configuration(voters=(MemberI
 
 def test_a_damaged_log_that_has_forgotten_its_cluster_is_taken_in_by_a_leader_that_it_knows() -> None:
     core = founding(restored=LATER, is_in_doubt=True)
-    core.receive(at(1), replace(message(A, "wrong"), source=MemberId("b", "of another cluster")))
+    core.receive(at(1), structs.replace(message(A, "wrong"), source=MemberId("b", "of another cluster")))
     core.receive(at(1), candidacy())
     assert [type(each) for each in core.tick(at(1), ALIVE)] == [LogLine]
     core.receive(at(2), message(A, "right"))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from adsum.address import Address
 from adsum.consensus import admission, effects
@@ -312,7 +313,7 @@ def votes_are_stored_without_the_candidate(patch: pytest.MonkeyPatch) -> None:
         batch = original(self, with_commit_news=with_commit_news)
         if batch is None or batch.hard_state is None:
             return batch
-        return replace(batch, hard_state=replace(batch.hard_state, vote=None))
+        return structs.replace(batch, hard_state=structs.replace(batch.hard_state, vote=None))
 
     original = RaftCore.ready
     patch.setattr(RaftCore, "ready", ready)

@@ -140,7 +140,7 @@ def test_two_votes_in_one_term_are_refused() -> None:
     invariants.sent(vote)
     invariants.sent(vote)
     with pytest.raises(Violation, match="voted twice in term 2"):
-        invariants.sent(replace(vote, target=C))
+        invariants.sent(structs.replace(vote, target=C))
 
 
 def test_another_entry_applied_at_one_index_is_refused() -> None:

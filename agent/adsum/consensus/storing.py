@@ -11,7 +11,9 @@ down by the core's own rule.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import field, replace
+from dataclasses import field
+
+from msgspec.structs import replace
 
 from adsum.buckets import Buckets
 from adsum.consensus.effects import StoreGroup

@@ -37,11 +37,11 @@ class Proposals:
 
     def add(self, position: Position, token: Token, answers: Answers) -> None:
         """One that is in its place already is gone from this log; on another server it may yet win."""
-        index, term = position
+        index = position.index
         if index in self.by_index:
             why = OutcomeUnknown("its place was given away, and nobody here can tell what became of it")
             answers.append((self.by_index[index][1], why))
-        self.by_index[index] = (term, token)
+        self.by_index[index] = (position.term, token)
 
     def applied(self, entry: Entry, result: bytes, answers: Answers) -> None:
         waiting = self.by_index.pop(entry.index, None)

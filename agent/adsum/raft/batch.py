@@ -17,8 +17,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from adsum.raft.messages import Message
 from adsum.raft.reads import ConfirmedRead
@@ -37,8 +38,7 @@ class Soft(NamedTuple):
     refuses_appends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogChange:
+class LogChange(Struct, frozen=True):
     """What one batch of the core wants stored, in this order."""
 
     install: SnapshotRef | None = None  # drop the whole log for it
@@ -47,8 +47,7 @@ class LogChange:
     hard_state: HardState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     ticket: Ticket
     hard_state: HardState | None
     truncate_from: int | None  # drop this index and all after it, before adding `entries`

@@ -7,8 +7,9 @@ except in a pre-vote request and its consent, where it is the term that would be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from adsum.raft.types import Entry, MemberId, SnapshotMeta, Term
 
@@ -21,56 +22,48 @@ class MessageStamp(NamedTuple):
     version: int = PROTOCOL_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     stamp: MessageStamp
     source: MemberId
     target: MemberId
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class FromLeader(Message):
+class FromLeader(Message, frozen=True):
     """Only the leader of its term sends these."""
 
     commit: int  # of the leader, or what it knows the target to hold, whichever is less
 
 
-@dataclass(frozen=True, slots=True)
-class Append(FromLeader):
+class Append(FromLeader, frozen=True):
     prev_index: int
     prev_term: Term
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat(FromLeader):
+class Heartbeat(FromLeader, frozen=True):
     round: int  # counts the leader's broadcasts in its term; an answer to one confirms every read before it
     hash_index: int = 0  # of the newest state hash that the leader could judge
     state_hash: bytes = b""
     is_disputed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotOffer(FromLeader):
+class SnapshotOffer(FromLeader, frozen=True):
     """Leaves the leader as an order to its driver to bring the file; steps into the target's core when the
     file has arrived there whole and checked."""
 
     snapshot: SnapshotMeta
 
 
-@dataclass(frozen=True, slots=True)
-class TimeoutNow(Message):
+class TimeoutNow(Message, frozen=True):
     """Leadership is yours if you can win it: campaign at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendReply(Message):
+class AppendReply(Message, frozen=True):
     index: int  # everything up to here is on the sender's disk, as the leader has it
 
 
-@dataclass(frozen=True, slots=True)
-class AppendRejected(Message):
+class AppendRejected(Message, frozen=True):
     """The entry before the appended ones is missing or of another term. The hint is the last place where the
     two logs could still agree, and its term here: the leader skips a whole term of ours at once."""
 
@@ -79,8 +72,7 @@ class AppendRejected(Message):
     hint_term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatReply(Message):
+class HeartbeatReply(Message, frozen=True):
     round: int
     apply_level_max: int  # the highest level the sender can apply
     can_lead: bool = True  # if it is elected: it has read its state, and knows the level of its log
@@ -89,16 +81,14 @@ class HeartbeatReply(Message):
     has_stopped: bool = False  # for good: its state differs, and it applies nothing more
 
 
-@dataclass(frozen=True, slots=True)
-class VoteRequest(Message):
+class VoteRequest(Message, frozen=True):
     last_index: int
     last_term: Term
     is_prevote: bool
     is_transfer: bool  # the leader itself asked for this election: no need to defend it
 
 
-@dataclass(frozen=True, slots=True)
-class VoteReply(Message):
+class VoteReply(Message, frozen=True):
     """With the last entry the sender knows to be committed: whoever has the same one knows it then, too."""
 
     is_prevote: bool

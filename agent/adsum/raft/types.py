@@ -65,18 +65,18 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return ENTRY_OVERHEAD_BYTES + len(self.data)
 
 
-class Position(NamedTuple):
+class Position(msgspec.Struct, frozen=True, gc=False):
     """Where a proposal went. It is committed when this index is, with this term; another term there means it
     was lost."""
 
-    index: int  # type: ignore[assignment]  # the paper's word; nobody asks for tuple.index()
+    index: int
     term: Term
 
 
 class StateHash(NamedTuple):
     """Of what the state machine held when it stood on this index."""
 
-    index: int = 0  # type: ignore[assignment]  # as above
+    index: int = 0  # type: ignore[assignment]  # the paper's word; nobody asks for tuple.index()
     hash: bytes = b""
 
 
@@ -95,8 +95,7 @@ class JudgedHash(NamedTuple):
 NOT_JUDGED = JudgedHash()
 
 
-@dataclass(frozen=True, slots=True)
-class HardState:
+class HardState(msgspec.Struct, frozen=True):
     """On disk before anybody hears of it; only `commit` may lag, for it can be learned again."""
 
     term: Term = NO_TERM

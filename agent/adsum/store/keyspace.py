@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from adsum.kv import KeyRecord
 from adsum.store.deleted_trees import DeletedTrees
 from adsum.store.history import Change, History, HistoryBounds
@@ -26,7 +28,7 @@ from adsum.store.tombstone import Tombstone
 EVENTS_OF_ONE_ENTRY_MAX = 8_192  # some 10 ms with fences; a tree with more keys raises the floor instead
 
 
-class Origin(NamedTuple):
+class Origin(Struct, frozen=True, gc=False):
     """Of one entry, and so of all that it changes."""
 
     revision: int
@@ -112,7 +114,7 @@ class Keyspace:
 
     def put_all(self, puts: Sequence[tuple[bytes, KeyRecord]], origin: Origin) -> None:
         """In their order; at least one."""
-        revision, via, wall_ms = origin
+        revision, via, wall_ms = origin.revision, origin.via, origin.wall_ms
         changes: list[Change] = []
         for key, record in puts:
             before = self.table.put(key, record)
