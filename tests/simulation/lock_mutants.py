@@ -104,7 +104,7 @@ def the_next_holder_has_the_token_of_the_last(patch: pytest.MonkeyPatch) -> None
 
     def as_before(before: KeyRecord | None, *rest: Any, origin: Origin, **named: Any) -> KeyRecord:
         if before is not None and before.lock_index:
-            origin = origin._replace(revision=before.fence)
+            origin = structs.replace(origin, revision=before.fence)
         return acquired(before, *rest, origin=origin, **named)
 
     patch.setattr(writes, "acquired", as_before)

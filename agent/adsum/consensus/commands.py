@@ -6,6 +6,8 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from adsum.dedup import DedupKey
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import MemberId, Term
@@ -20,7 +22,7 @@ class ProposalUrgency(enum.IntEnum):
     WRITE = 1
 
 
-class SubmitProposal(NamedTuple):
+class SubmitProposal(Struct, frozen=True):
     """A proposal on any server: held while nobody leads, sent on to the leader, tried again while that is
     safe. Answered once, as `Propose`; in the end with `NoLeader` or `OutcomeUnknown`."""
 
@@ -42,7 +44,7 @@ class GiveUp(NamedTuple):
     token: Token
 
 
-class Propose(NamedTuple):
+class Propose(Struct, frozen=True):
     """To this server only. Answered once, with what the state machine said, unless the process ends before.
     With `term` only if this server leads exactly that one."""
 

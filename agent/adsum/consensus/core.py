@@ -170,10 +170,10 @@ class ConsensusCore:
         was_due, holds_reads = self._is_due, self.holds_reads
         self._note(now)
         match request:
-            case commands.Propose():
-                self.propose(*request)
-            case commands.SubmitProposal():
-                self.requests.begin(*request, now.monotonic_ns)
+            case commands.SubmitProposal(data, token, dedup):
+                self.requests.begin(data, token, dedup, now.monotonic_ns)
+            case commands.Propose(data, token, dedup, term, urgency):
+                self.propose(data, token, dedup, term, urgency)
             case commands.SubmitRead(token):
                 self.requests.begin(None, token, None, now.monotonic_ns)
                 self._is_due = was_due or not holds_reads

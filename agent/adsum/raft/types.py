@@ -103,6 +103,9 @@ class HardState(msgspec.Struct, frozen=True):
     commit: int = 0
 
 
+NO_HARD_STATE = HardState()
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """Who takes part. While `voters_outgoing` is not empty it is joint: both sets must agree to anything.
@@ -174,7 +177,7 @@ class SnapshotRef:
 class Restored:
     """What a start finds on disk: a prefix of the batches that were stored, and never half of one."""
 
-    hard_state: HardState = HardState()
+    hard_state: HardState = NO_HARD_STATE
     snapshot: SnapshotMeta = SnapshotMeta()
     entries: tuple[Entry, ...] = ()
     offset: RevisionOffset = NO_OFFSET

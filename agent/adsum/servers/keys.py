@@ -304,7 +304,8 @@ class ServerKeys:
     ) -> None:
         """Under the name that whoever accepted it gave it; `answered` is what gives it up."""
         if isinstance(write, KeyWrite) and write.verb is KeyVerb.PUT and write.if_token is None:
-            if full := self._full(write):
+            has_room = self._has_room(1, len(write.key) + RECORD_OVERHEAD_BYTES + len(write.value))
+            if not has_room and (full := self._full(write)):
                 answered(StoreIsFull(full))
                 return
         elif refusal := self._why_not(write):

@@ -111,7 +111,7 @@ def decode(encoded: bytes) -> Message:
 
 
 def decode_entries(block: bytes) -> list[Entry]:
-    unpack, size, end = _ENTRY.unpack_from, _ENTRY.size, len(block)
+    unpack, unpack_dedup, size, end = _ENTRY.unpack_from, _DEDUP.unpack_from, _ENTRY.size, len(block)
     entries, offset = list[Entry](), 0
     try:
         while offset < end:
@@ -120,9 +120,9 @@ def decode_entries(block: bytes) -> list[Entry]:
             dedup = None
             if client_bytes:
                 client = block[offset : offset + client_bytes].decode()
-                offset += client_bytes
-                dedup = DedupKey(client, *_DEDUP.unpack_from(block, offset))
-                offset += _DEDUP.size
+                generation, sequence, low_water, attempt = unpack_dedup(block, offset + client_bytes)
+                dedup = DedupKey(client, generation, sequence, low_water, attempt)
+                offset += client_bytes + _DEDUP.size
             data = block[offset : offset + data_bytes]
             offset += data_bytes
             if kind == EntryKind.CONFIGURATION:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
+from adsum.kv import AnswerExtras, StoreAnswer, StoreOutcome
 from adsum.store.commands import Delete, DeleteTree, LeaseRule, Put, StoreRequest
 from adsum.store.keyspace import Keyspace, Origin
-from adsum.store.writes import fence_alone, with_fence, without_token
+from adsum.store.writes import changed, created, fence_alone, with_fence, without_token
 
 if TYPE_CHECKING:
     from adsum.store.machine import StoreMachine
@@ -33,33 +33,30 @@ def put(machine: StoreMachine, command: Put, request: StoreRequest, origin: Orig
     lease = before.lease if before is not None else None
     if command.lease_rule is not LeaseRule.KEEP:
         lease = command.lease if command.lease_rule is LeaseRule.THIS else None
-    revision, wall_ms = origin.revision, origin.wall_ms
     if before is None:
         remains = space.remains_of(command.key)
         extras = fence_alone(max(remains.fence, token or 0))
-        after = KeyRecord(
-            *(command.value, revision, revision, wall_ms, wall_ms, command.flags, 1),
-            *(remains.lock_index, lease, extras),
-        )
+        after = created(remains.lock_index, command.value, command.flags, origin, lease, extras)
     else:
         extras = before.extras
         if token is not None and token > before.fence:
             extras = with_fence(extras, token)
         if lease != before.lease:
             extras = without_token(extras)
-        if command.skips_equal and (before.value, before.flags, before.lease, before.extras) == (
-            *(command.value, command.flags, lease, extras),
+        if (
+            command.skips_equal
+            and before.value == command.value
+            and before.flags == command.flags
+            and before.lease == lease
+            and before.extras == extras
         ):
             return machine.unchanged(StoreOutcome.DONE, space, before, request)
-        after = KeyRecord(
-            *(command.value, before.create, revision, before.created_ms, wall_ms, command.flags),
-            *(before.version + 1, before.lock_index, lease, extras),
-        )
+        after = changed(before, command.value, command.flags, origin, lease, before.lock_index, extras)
     machine.is_changing = True
     space.put(command.key, after, origin)
     if request.wants_records:
-        return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, 1, before, after)
-    return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, 1)
+        return StoreAnswer(StoreOutcome.DONE, origin.revision, machine.applied, 1, before, after)
+    return StoreAnswer(StoreOutcome.DONE, origin.revision, machine.applied, 1)
 
 
 def delete(machine: StoreMachine, command: Delete, request: StoreRequest, origin: Origin) -> StoreAnswer:

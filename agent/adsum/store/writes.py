@@ -26,13 +26,13 @@ def written(
     """A plain write under a fencing token, or none. The record itself if nothing would be changed."""
     if before is None:
         fence = max(remains.fence, token or 0)
-        return _created(remains.lock_index, value, flags, origin, None, fence_alone(fence))
+        return created(remains.lock_index, value, flags, origin, None, fence_alone(fence))
     extras = before.extras
     if token is not None and token > before.fence:
         extras = with_fence(extras, token)
     if before.value == value and before.flags == flags and before.extras == extras:
         return before
-    return _changed(before, value, flags, origin, before.lease, before.lock_index, extras)
+    return changed(before, value, flags, origin, before.lease, before.lock_index, extras)
 
 
 def acquired(
@@ -51,18 +51,18 @@ def acquired(
     if before is None:
         fence = max(remains.fence, token or 0, grant)
         extras = RecordExtras(grant, fence)
-        return _created(remains.lock_index + 1, value, flags, origin, session, extras)
+        return created(remains.lock_index + 1, value, flags, origin, session, extras)
     if before.lease == session:
         return written(before, remains, value, flags, origin, token)
     fence = max(before.fence, token or 0, grant)
     extras = _extras(before.extras, grant, fence)
-    return _changed(before, value, flags, origin, session, before.lock_index + 1, extras)
+    return changed(before, value, flags, origin, session, before.lock_index + 1, extras)
 
 
 def released(before: KeyRecord, value: bytes, flags: int, origin: Origin, token: int | None) -> KeyRecord:
     """By its holder."""
     extras = without_token(with_fence(before.extras, max(before.fence, token or 0)))
-    return _changed(before, value, flags, origin, None, before.lock_index, extras)
+    return changed(before, value, flags, origin, None, before.lock_index, extras)
 
 
 def freed(before: KeyRecord, origin: Origin) -> KeyRecord:
@@ -73,7 +73,7 @@ def freed(before: KeyRecord, origin: Origin) -> KeyRecord:
     )
 
 
-def _created(
+def created(
     lock_index: int,
     value: bytes,
     flags: int,
@@ -85,7 +85,7 @@ def _created(
     return KeyRecord(value, revision, revision, wall_ms, wall_ms, flags, 1, lock_index, lease, extras)
 
 
-def _changed(
+def changed(
     before: KeyRecord,
     value: bytes,
     flags: int,
