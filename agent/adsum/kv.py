@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
@@ -169,6 +169,20 @@ WriteAnswered: TypeAlias = Callable[["StoreAnswer | KeyRefusal"], None]
 ReadAnswered: TypeAlias = Callable[["KeysFound | KeyRefusal"], None]
 
 
+class ReadsKeyAgain(Protocol):
+    """Who reads one key in the same words for many, and keeps what was said of it last."""
+
+    read: KeyRead  # of one key, and without waiting for a change
+    record: KeyRecord | None  # of which the answer is kept
+    revision: int  # of the keyspace, when the record was found to be that one still
+
+    def told(self, asker: Any, found: KeysFound | KeyRefusal) -> None: ...
+
+    def told_the_same(self, asker: Any, standing: tuple[bool, int]) -> None:
+        """The record is the one that is kept. Whoever answers knows a leader, and heard it so many ms ago."""
+        ...
+
+
 class KeyStore(Protocol):
     """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent.
     What is asked is answered once, perhaps before the call returns, unless it is given up: then never."""
@@ -187,6 +201,9 @@ class KeyStore(Protocol):
         """Returns what `give_up` takes."""
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> object: ...
+
+    def read_again(self, reader: ReadsKeyAgain, asker: Any) -> None:
+        """The reader is told, with the asker; it is not given up."""
 
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> object: ...
 

@@ -171,6 +171,105 @@ def test_where_applying_has_stopped_nothing_is_read_and_nobody_goes_on_waiting()
     assert causes(consensus, *ReadMode) == [KeyCause.DOUBTED] * 3
 
 
+class Reader:
+    """It `ReadsKeyAgain`, and keeps the record that it was told last."""
+
+    def __init__(self, mode: ReadMode = ReadMode.DEFAULT) -> None:
+        self.read = KeyRead(ReadShape.KEY, b"a", mode=mode)
+        self.record: KeyRecord | None = None
+        self.revision = 0
+        self.heard: list[tuple[str, object]] = []
+
+    def told(self, asker: str, found: KeysFound | KeyRefusal) -> None:
+        if isinstance(found, KeyRefusal):
+            self.heard.append((asker, found.cause))
+        else:
+            self.record = found.records[0] if found.records else None
+            self.heard.append((asker, self.record.value if self.record is not None else found.index))
+
+    def told_the_same(self, asker: str, standing: tuple[bool, int]) -> None:
+        self.heard.append((asker, standing))
+
+
+def test_a_key_that_is_read_again_is_told_anew_only_when_it_was_written() -> None:
+    consensus, reader = InstantConsensus(), Reader()
+    for number, write in enumerate(
+        (
+            KeyWrite(PUT, b"a", b"1"),
+            KeyWrite(PUT, b"b", b"2"),
+            KeyWrite(PUT, b"a", b"3"),
+            KeyWrite(DELETE, b"a"),
+            KeyWrite(PUT, b"a", b"4"),
+        )
+    ):
+        assert written(consensus, write) == ""
+        for _ in range(2):
+            consensus.keys.read_again(reader, str(number))
+    same = (True, 0)
+    assert reader.heard == [
+        *(("0", b"1"), ("0", same)),
+        *(("1", same), ("1", same)),
+        *(("2", b"3"), ("2", same)),
+        *(("3", 4), ("3", 4)),
+        *(("4", b"4"), ("4", same)),
+    ]
+    assert consensus.keys.counters.reads == [10, 0, 0]
+
+
+def test_while_nothing_changes_a_key_that_is_read_again_is_not_looked_up() -> None:
+    consensus, reader = InstantConsensus(), Reader()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    for asker in "123":
+        consensus.keys.read_again(reader, asker)
+    consensus.machine.keyspaces[0].table.remove(b"a")  # as no command does
+    consensus.keys.read_again(reader, "4")
+    assert [asker for asker, heard in reader.heard if heard == (True, 0)] == ["2", "3", "4"]
+
+
+def test_reads_again_are_asked_together_with_all_others_and_refused_with_them() -> None:
+    consensus, reader, answers = InstantConsensus(), Reader(), list[KeysFound | KeyRefusal]()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    consensus.holds, consensus.read_turn = True, 1
+    consensus.keys.read_again(reader, "1")
+    consensus.keys.read(reader.read, answers.append)
+    consensus.keys.read_again(reader, "2")
+    assert (len(consensus.held), reader.heard) == (1, [])
+    consensus.held.pop()(consensus.machine.applied)
+    assert (reader.heard, len(answers)) == ([("1", b"1"), ("2", (True, 0))], 1)
+    consensus.read_turn, consensus.holds, consensus.refuses = 2, False, QueueFull("ask again")
+    consensus.keys.read_again(reader, "3")
+    assert reader.heard[2:] == [("3", KeyCause.BUSY)]
+    assert consensus.keys.counters.refused[KeyCause.BUSY] == 1
+
+
+def test_a_stale_read_again_tells_how_late_it_is_and_waits_until_a_leader_was_heard() -> None:
+    consensus, reader = InstantConsensus(), Reader(ReadMode.STALE)
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    consensus.holds, consensus.keys.has_heard_leader = True, False
+    consensus.keys.read_again(reader, "1")
+    assert reader.heard == []
+    consensus.held.pop()(consensus.machine.applied)
+    consensus.keys.has_heard_leader = True
+    consensus.leader, consensus.behind_ms = None, 700
+    consensus.keys.read_again(reader, "2")
+    assert (reader.heard, consensus.held) == ([("1", b"1"), ("2", (False, 700))], [])
+
+
+def test_what_is_doubted_is_not_read_again_either() -> None:
+    consensus, stale, reader = InstantConsensus(), Reader(ReadMode.STALE), Reader()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    for each in (stale, reader):
+        consensus.keys.read_again(each, "1")
+    consensus.holds, consensus.read_turn = True, 1
+    consensus.keys.read_again(reader, "2")
+    consensus.keys.doubted(StateDoubted("it differs", has_stopped=True))
+    consensus.held.pop()(consensus.machine.applied)
+    for each in (stale, reader):
+        consensus.keys.read_again(each, "3")
+    assert stale.heard == [("1", b"1"), ("3", KeyCause.DOUBTED)]
+    assert reader.heard == [("1", b"1"), ("2", KeyCause.DOUBTED), ("3", KeyCause.DOUBTED)]
+
+
 LARGE = 200_000  # keys; several turns for either shape
 
 

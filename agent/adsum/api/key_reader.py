@@ -8,7 +8,7 @@ beside the date.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from adsum.api.api_types import Agent
 from adsum.http.request import TakesAnswer
@@ -21,33 +21,39 @@ STANDINGS_MAX = 64
 
 
 class KeyReader:
-    __slots__ = ("_agent", "_read", "_record", "_response", "_show")
+    """It `ReadsKeyAgain`."""
+
+    __slots__ = ("_agent", "_response", "_show", "read", "record", "revision")
 
     def __init__(
         self, agent: Agent, read: KeyRead, show: Callable[[KeysFound | KeyRefusal], Response]
     ) -> None:
         self._agent = agent
-        self._read = read
         self._show = show
-        self._record: KeyRecord | None = None
+        self.read = read
+        self.record: KeyRecord | None = None
+        self.revision = 0
         self._response = Response()  # to that record
 
     def begin(self, answered: TakesAnswer) -> None:
-        self._agent.keys.read(self._read, partial(self._answer, answered))
+        self._agent.keys.read_again(self, answered)
 
-    def _answer(self, answered: TakesAnswer, found: KeysFound | KeyRefusal) -> None:
+    def told(self, answered: TakesAnswer, found: KeysFound | KeyRefusal) -> None:
         if type(found) is not KeysFound or not found.keys:
             answered(self._show(found))
             return
         record = found.records[0]
         # That of a client agent was decoded anew.
-        if record is not self._record and record != self._record:
-            if len(self._read.key) + len(record.value) > KEPT_BYTES_MAX:
+        if record is not self.record and record != self.record:
+            if len(self.read.key) + len(record.value) > KEPT_BYTES_MAX:
                 answered(self._show(found))
                 return
             self._response = without_standing(self._show(found))
-        self._record = record
-        answered(self._response, standing_lines(found.has_leader, found.behind_ms))
+        self.record = record
+        self.told_the_same(answered, (found.has_leader, found.behind_ms))
+
+    def told_the_same(self, answered: TakesAnswer, standing: tuple[bool, int]) -> None:
+        answered(self._response, standing_lines(standing))
 
 
 def without_standing(response: Response) -> Response:
@@ -56,6 +62,7 @@ def without_standing(response: Response) -> Response:
 
 
 @lru_cache(STANDINGS_MAX)
-def standing_lines(has_leader: bool, behind_ms: int) -> bytes:  # noqa: FBT001 - as they are kept
+def standing_lines(standing: tuple[bool, int]) -> bytes:
+    has_leader, behind_ms = standing
     known_leader = "true" if has_leader else "false"
     return encode_headers(((KNOWN_LEADER, known_leader), (LAST_CONTACT, str(behind_ms))))

@@ -90,6 +90,7 @@ class Connection:
         "_complaints",
         "_counters",
         "_idlers",
+        "_is_deaf",
         "_known",
         "_limits",
         "_owed",
@@ -123,6 +124,7 @@ class Connection:
         self._idlers = parts.idlers
         self._ahead = b""
         self._unsent = b""  # of an answer that was sent without the task
+        self._is_deaf = False  # until what was taken is answered
         self._taken: Request | KnownBeginning | None = None  # without the task, and not answered yet
         self._tally = parts.counters.requests["other"]  # where its answer is counted
         # An answer that only the task can send, and what varies of it.
@@ -275,6 +277,7 @@ class Connection:
         elif taken.on_gone is not None:
             raise ClientGone
         else:  # it may wait for its answer all the same
+            self._is_deaf = True
             self._idlers.deafen(self._socket.fileno())
 
     def _is_taken(self, data: bytes, begin: Callable[[Request], bool]) -> bool:
@@ -312,9 +315,9 @@ class Connection:
         is, for there is nobody to compress it elsewhere."""
         known, self._taken = self._taken, None
         if type(known) is KnownBeginning:  # else its client is gone
+            takes_gzip = known.takes_gzip and len(response.body.plain) <= JOINED_BYTES_MAX
             self._note_unparsed(response, known.site_headers)
-            is_small = len(response.body.plain) <= JOINED_BYTES_MAX
-            self._send_soon(response, varying, takes_gzip=known.takes_gzip and is_small)
+            self._send_soon(response, varying, takes_gzip=takes_gzip)
 
     def _note_unparsed(self, response: Response, site_headers: bytes) -> None:
         self._counters.unparsed += 1
@@ -334,23 +337,23 @@ class Connection:
 
     def _send_at_once(self, payload: bytes) -> None:
         """What does not go out is left to the task."""
-        number = self._socket.fileno()
         try:
             sent = self._socket.send(payload)
         except BlockingIOError:
             sent = 0
         except Exception as error:
-            self._idlers.wake(number, error)
+            self._idlers.wake(self._socket.fileno(), error)
             return
         self._counters.sent_bytes += len(payload)
         self.deadline = trio.current_time() + self._limits.idle_timeout_s
         if sent < len(payload):
             self._unsent = payload[sent:]
-            self._idlers.wake(number)
+            self.wake()
         elif self._ahead:
-            self._idlers.wake(number)
-        else:
-            self._idlers.listen(number)
+            self.wake()
+        elif self._is_deaf:
+            self._is_deaf = False
+            self._idlers.listen(self._socket.fileno())
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""

@@ -32,7 +32,7 @@ from adsum.agent.asking import (
 )
 from adsum.agent.forwarding import Forwarding
 from adsum.effects import Save
-from adsum.kv import KeyCause, KeyRead, KeyWrite, ReadAnswered, WriteAnswered
+from adsum.kv import KeyCause, KeyRead, KeyWrite, ReadAnswered, ReadsKeyAgain, WriteAnswered
 from adsum.kv_history import HistoryAnswered
 from adsum.logs.faults import Faults
 from adsum.net.call_server import BUSY
@@ -122,6 +122,9 @@ class ClientKeys:
         token = _Asked(answered)
         self._command(ForwardRead(read, token))
         return token
+
+    def read_again(self, reader: ReadsKeyAgain, asker: Any) -> None:
+        self._command(ForwardRead(reader.read, _Asked(partial(reader.told, asker))))
 
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> object:
         token = _Asked(answered)

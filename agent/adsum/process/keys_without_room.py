@@ -3,7 +3,17 @@ whoever asks for keys is told what is missing."""
 
 from __future__ import annotations
 
-from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeyWrite, ReadAnswered, WriteAnswered
+from typing import Any
+
+from adsum.kv import (
+    KeyCause,
+    KeyRead,
+    KeyRefusal,
+    KeyWrite,
+    ReadAnswered,
+    ReadsKeyAgain,
+    WriteAnswered,
+)
 from adsum.kv_history import HistoryAnswered
 from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
@@ -23,6 +33,9 @@ class KeysWithoutRoom:
     def read(self, _read: KeyRead, answered: ReadAnswered) -> object:
         answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
         return None
+
+    def read_again(self, reader: ReadsKeyAgain, asker: Any) -> None:
+        reader.told(asker, KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
 
     def ask(self, _read: StoreRead, answered: StoreReadAnswered) -> object:
         answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))

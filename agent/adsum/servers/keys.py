@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import NamedTuple, Protocol, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import trio
 
@@ -26,6 +27,7 @@ from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
     KeyCause,
     KeyRead,
+    KeyRecord,
     KeyRefusal,
     KeysFound,
     KeyVerb,
@@ -33,6 +35,7 @@ from adsum.kv import (
     ReadAnswered,
     ReadMode,
     ReadShape,
+    ReadsKeyAgain,
     WriteAnswered,
 )
 from adsum.kv_history import HistoryAnswered, KeyHistory
@@ -181,6 +184,20 @@ class ServerKeys:
             self.confirm(accepted)
         return accepted
 
+    def read_again(self, reader: ReadsKeyAgain, asker: Any) -> None:
+        is_stale = reader.read.mode is ReadMode.STALE
+        if self._doubted is not None or (is_stale and not self.has_heard_leader):
+            self.read(reader.read, partial(reader.told, asker))
+            return
+        self.counters.reads[reader.read.mode] += 1
+        if is_stale:
+            self._tell_again(((reader, asker),), self.standing(ReadMode.STALE))
+            return
+        gathered, is_new = self._gathering()
+        gathered.again.append((reader, asker))
+        if is_new:
+            self._server.submit(SubmitRead(gathered))
+
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
         self.counters.reads[read.mode] += 1
         return self._questions.ask(read, answered)
@@ -231,14 +248,39 @@ class ServerKeys:
         return self._machine.keyspaces[CONSUL]
 
     def confirm(self, accepted: _AcceptedRead | AcceptedQuestion) -> None:
-        """With all that come before consensus asks."""
-        turn = self._server.read_turn
-        if turn is not None and self._gathered.turn == turn:
-            self._gathered.reads.append(accepted)
-            return
+        gathered, is_new = self._gathering()
+        gathered.reads.append(accepted)
+        if is_new:
+            self._server.submit(SubmitRead(gathered))
+
+    def _gathering(self) -> tuple[_ReadsTogether, bool]:
+        """All that come before consensus asks; whether it is still to be told that somebody came."""
+        turn, gathered = self._server.read_turn, self._gathered
+        if turn is not None and gathered.turn == turn:
+            return gathered, False
         self._gathered = _ReadsTogether(self, turn)
-        self._gathered.reads.append(accepted)
-        self._server.submit(SubmitRead(self._gathered))
+        return self._gathered, True
+
+    def confirmed_again(self, asked: Sequence[tuple[ReadsKeyAgain, Any]], refusal: KeyRefusal | None) -> None:
+        if refusal is None and self._doubted is None:
+            self._tell_again(asked, self.standing(ReadMode.DEFAULT))
+            return
+        for reader, asker in asked:
+            _AcceptedRead(self, reader.read, partial(reader.told, asker)).confirmed(refusal)
+
+    def _tell_again(self, asked: Sequence[tuple[ReadsKeyAgain, Any]], standing: tuple[bool, int]) -> None:
+        """While nothing changes, without a look into the table."""
+        space = self._space
+        get, revision = space.table.get, space.revision
+        for reader, asker in asked:
+            kept = reader.record
+            if kept is None or reader.revision != revision:
+                record = get(reader.read.key)
+                if record is None or record is not kept:
+                    reader.told(asker, self._found(reader.read, record, standing))
+                    continue
+                reader.revision = revision
+            reader.told_the_same(asker, standing)
 
     def _let_go(self) -> None:
         self._is_letting_go = self._machine.let_go(BLOCKS_PER_TURN)
@@ -272,21 +314,33 @@ class ServerKeys:
             accepted.wait()
             return
         since = 0 if is_foreign else read.since
-        standing = (is_foreign, *self.standing(read.mode))
+        standing = self.standing(read.mode)
         if read.shape is ReadShape.KEY:
             record = space.get(read.key)
-            if record is not None:
-                accepted.answer(KeysFound(record.modify, [read.key], [record], *standing))
-            else:
-                accepted.answer(KeysFound(space.index_of(read.key, since), [], [], *standing))
+            accepted.answer(self._found(read, record, standing, since=since, is_foreign=is_foreign))
             return
         listed = self._lists.find(space, read)
-        found = KeysFound(space.index_below(read.key, since), listed.keys, listed.records, *standing)
+        index = space.index_below(read.key, since)
+        found = KeysFound(index, listed.keys, listed.records, is_foreign, *standing)
         if listed.is_whole:
             accepted.answer(found)
         else:
             accepted.leave()
             listed.waiting.append((accepted, found))
+
+    def _found(
+        self,
+        read: KeyRead,
+        record: KeyRecord | None,
+        standing: tuple[bool, int],
+        *,
+        since: int = 0,
+        is_foreign: bool = False,
+    ) -> KeysFound:
+        """Of one key."""
+        if record is not None:
+            return KeysFound(record.modify, [read.key], [record], is_foreign, *standing)
+        return KeysFound(self._space.index_of(read.key, since), [], [], is_foreign, *standing)
 
     def standing(self, mode: ReadMode) -> tuple[bool, int]:
         """Whether a leader is known, and how long ago it was heard."""
@@ -385,16 +439,19 @@ class ServerKeys:
 class _ReadsTogether:
     """Called with the index up to which the copy here has to be applied, when it is."""
 
-    __slots__ = ("_keys", "reads", "turn")
+    __slots__ = ("_keys", "again", "reads", "turn")
 
     def __init__(self, keys: ServerKeys, turn: int | None) -> None:
         self._keys = keys
         self.turn = turn  # of consensus, when the first of them came; None when no more may join
         self.reads: list[_AcceptedRead | AcceptedQuestion] = []
+        self.again: list[tuple[ReadsKeyAgain, Any]] = []
 
     def __call__(self, outcome: int | Exception) -> None:
         self.turn = None  # it may have been refused within the turn
         refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
+        if self.again:
+            self._keys.confirmed_again(self.again, refusal)
         for read in self.reads:
             read.confirmed(refusal)
 
