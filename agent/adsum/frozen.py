@@ -86,7 +86,8 @@ class _StandardFields:
 
     def __get__(self, _instance: object, owner: type) -> object:
         declared = {each.name: each.declared for each in self._fields if each.declared is not MISSING}
-        body = {"__annotations__": owner.__annotations__, "__module__": owner.__module__, **declared}
+        names = ("__annotations__", "__module__", "__doc__")  # without a text it would write a signature
+        body = {**{name: getattr(owner, name) for name in names}, **declared}
         kw_only = any(each.kw_only for each in self._fields)
         standard = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)
         found: object = standard(type(owner.__name__, (), body)).__dataclass_fields__  # type: ignore[attr-defined]

@@ -41,11 +41,12 @@ def _read_table() -> Iterator[ConfigKey]:
     rows = [tuple(line.split()) for line in TABLE.strip().split("\n")]
     for fate, kind_name, default, names in GROUP.findall(WITHOUT_EFFECT):
         rows += [(name, kind_name, default, fate) for name in names.split()]
+    kinds, fates = {each.value: each for each in KeyKind}, {each.value: each for each in Fate}
     for name, kind_name, default, fate in rows:
-        kind = KeyKind(kind_name)
+        kind = kinds[kind_name]
         is_bare = default == "-" or kind in {KeyKind.TEXT, KeyKind.DURATION}
         raw = default if is_bare else json.loads(default)
-        yield ConfigKey(name, kind, None if default == "-" else convert(kind, raw), Fate(fate))
+        yield ConfigKey(name, kind, None if default == "-" else convert(kind, raw), fates[fate])
 
 
 KEYS = {key.name: key for key in _read_table()}
