@@ -12,11 +12,9 @@ from importlib import import_module
 from random import Random
 
 from adsum.api import catalog, health
-from adsum.api.agent_members import AgentMembers
 from adsum.api.agent_self import AgentSelf
 from adsum.api.api_types import Agent, ApiParts, EndpointFamily, MetricsPages
 from adsum.api.blocking import BlockingReads
-from adsum.api.coordinates import Coordinates
 from adsum.api.filter_time import FilterTime
 from adsum.api.leadership import StatusEndpoints
 from adsum.api.operations import Operations
@@ -24,20 +22,16 @@ from adsum.api.rendering import ApiCounters
 from adsum.http.router import Families, Route
 from adsum.logs.stream import LogStream
 
-AT_ONCE: tuple[type[EndpointFamily], ...] = (
-    AgentSelf,
-    AgentMembers,
-    Operations,
-    StatusEndpoints,
-    Coordinates,
-)
+AT_ONCE: tuple[type[EndpointFamily], ...] = (AgentSelf, Operations, StatusEndpoints)
 # By their modules and classes: how the paths of those begin that are loaded when they are asked.
 LATER = {
     "agent_services.AgentServices": ("/v1/agent/service",),
     "agent_checks.AgentChecks": ("/v1/agent/check",),
     "agent_health.AgentHealth": ("/v1/agent/health/",),
+    "agent_members.AgentMembers": ("/v1/agent/members",),
     "catalog_writes.CatalogWrites": ("/v1/catalog/register", "/v1/catalog/deregister"),
     "catalog_owners.CatalogOwners": ("/v1/catalog/owners", "/v1/catalog/diff"),
+    "coordinates.Coordinates": ("/v1/coordinate/",),
     "events.EventEndpoints": ("/v1/event/",),
     "keyring.KeyringEndpoints": ("/v1/operator/keyring",),
     "resolve.Resolve": ("/v1/resolve",),
