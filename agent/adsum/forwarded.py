@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
-from msgspec.msgpack import Decoder, Encoder
+from msgspec.msgpack import Encoder
 
 from adsum.dedup import DedupKey
 from adsum.kv import RECORD_OVERHEAD_BYTES, KeyCause, KeyRead, KeyRecord, KeysFound, KeyWrite
+from adsum.packed import decoder
 from adsum.session import Session
 from adsum.store_requests import StoreChange, StoreFound, StoreRead
 
@@ -64,16 +65,16 @@ class Renewed(Struct, frozen=True, array_like=True):
 
 
 encode = Encoder().encode
-decode_write = Decoder(ForwardedWrite).decode
-decode_read = Decoder(KeyRead).decode
-decode_piece = Decoder(KeysPiece).decode
-decode_more = Decoder(int).decode
-decode_change = Decoder(ForwardedChange).decode
-decode_ask: Callable[[bytes], StoreRead] = Decoder(StoreRead).decode
-decode_found_piece = Decoder(FoundPiece).decode
-decode_found: Callable[[bytes], StoreFound] = Decoder(StoreFound).decode
-decode_renewals = Decoder(RenewSessions).decode
-decode_renewed = Decoder(Renewed).decode
+decode_write = decoder(ForwardedWrite)
+decode_read = decoder(KeyRead)
+decode_piece = decoder(KeysPiece)
+decode_more = decoder(int)
+decode_change = decoder(ForwardedChange)
+decode_ask: Callable[[bytes], StoreRead] = decoder(StoreRead)
+decode_found_piece = decoder(FoundPiece)
+decode_found: Callable[[bytes], StoreFound] = decoder(StoreFound)
+decode_renewals = decoder(RenewSessions)
+decode_renewed = decoder(Renewed)
 
 
 def code_of(cause: KeyCause) -> str:

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
-from msgspec.msgpack import Decoder, Encoder
+from msgspec.msgpack import Encoder
+
+from adsum.packed import decoder
 
 if TYPE_CHECKING:
     from adsum.kv_history import HistoryAnswered
@@ -216,7 +218,7 @@ class KeyStore(Protocol):
 
 
 encode = Encoder().encode
-decode_write = Decoder(KeyWrite).decode
-decode_answer = Decoder(StoreAnswer).decode
-decode_read = Decoder(KeyRead).decode
-decode_found = Decoder(KeysFound).decode
+decode_write = decoder(KeyWrite)
+decode_answer = decoder(StoreAnswer)
+decode_read = decoder(KeyRead)
+decode_found = decoder(KeysFound)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import enum
 
 from msgspec import Struct
-from msgspec.msgpack import Decoder, Encoder
+from msgspec.msgpack import Encoder
 
 from adsum.external import ExternalItem
 from adsum.kv import KeyRecord
+from adsum.packed import decoder
 
 
 class KeyOperationVerb(enum.IntEnum):
@@ -101,4 +102,4 @@ class Transaction(Struct, frozen=True, array_like=True, tag=3):
 
 
 encode_answer = Encoder().encode
-decode_answer = Decoder(TransactionAnswer).decode
+decode_answer = decoder(TransactionAnswer)
