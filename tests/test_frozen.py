@@ -73,6 +73,7 @@ ASKED: dict[str, Callable[[Classes], object]] = {
     "hash": lambda of: hash(of[1](1, 2)),
     "property": lambda of: of[1](1, -2).norm,
     "replace": lambda of: repr(dataclasses.replace(place(of), seen=7)),
+    "our replace": lambda of: repr(adsum.frozen.replace(place(of), seen=7, tags={"a": "b"})),
     "asdict": lambda of: dataclasses.asdict(place(of)),
     "fields": lambda of: [each.name for each in dataclasses.fields(of[2])],
     "pattern": lambda of: (of[1].__match_args__, of[2].__match_args__),
@@ -97,6 +98,7 @@ REFUSED: dict[str, Callable[[Classes], object]] = {
     "twice": lambda of: of[1](1, x=2),
     "by position": lambda of: of[2](of[1](1)),
     "hash of a dict": lambda of: hash(place(of)),
+    "replace what is no field": lambda of: adsum.frozen.replace(place(of), z=2),
 }
 
 

@@ -9,7 +9,7 @@ it says about members moves the view; what ends a command becomes its `Reply`.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from random import Random
 
 import cbor2
@@ -46,6 +46,7 @@ from adsum.effects import (
     WriteFile,
     answer,
 )
+from adsum.frozen import replace
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.commands import Command as GossipCommand
 from adsum.gossip.commands import Datagram, Describe, ForceLeave, Join, Leave, Restart

@@ -9,7 +9,6 @@ whole, or refused with nothing changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from adsum.agent.commands import (
@@ -29,6 +28,7 @@ from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.saved import Saved, check_path, encode_check, encode_service, service_path
 from adsum.effects import FileChange, LogLine, Refusal, RefusalCause, RemoveFile, Severity, WriteFile
+from adsum.frozen import replace
 from adsum.now import Now
 
 # One agent looks after one host. Ten times what the busiest are known to hold, and some 200 MB of memory.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from adsum.catalog.definitions import (
@@ -27,6 +26,7 @@ from adsum.catalog.definitions import (
 )
 from adsum.catalog.spelling import canonical_key
 from adsum.durations import BadDuration, parse_duration
+from adsum.frozen import replace
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 # Of what is carried without being understood. Real ones have five levels; writing and reading them again

@@ -15,13 +15,13 @@ another type than it should have counts as not set.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from adsum.catalog.filter import FieldKind, Fields, FilterField
 from adsum.catalog.model import PlacedCheck
 from adsum.catalog.view import Instance
+from adsum.frozen import replace
 
 # What a setting is that counts as set.
 SETTING_TYPES: dict[FieldKind, type] = {"text": str, "number": int, "flag": bool, "group": dict}

@@ -13,7 +13,6 @@ interval, so that agents started together do not knock together.
 from __future__ import annotations
 
 import enum
-from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Se
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.thresholds import Thresholds
 from adsum.effects import LogLine, Severity
+from adsum.frozen import replace
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
 from adsum.topics import Topic

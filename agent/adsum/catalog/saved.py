@@ -113,8 +113,11 @@ def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
 
 def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
     plain = type(definition)()
-    names = (field.name for field in fields(plain))
-    return {name: value for name in names if (value := getattr(definition, name)) != getattr(plain, name)}
+    return {
+        name: value
+        for name in plain.__slots__
+        if (value := getattr(definition, name)) != getattr(plain, name)
+    }
 
 
 def _known(kind: type[Definition], values: Any) -> dict[str, Any]:

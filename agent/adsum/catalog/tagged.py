@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import replace
 
 from adsum.catalog.definitions import ServiceAddress, ServiceDefinition
+from adsum.frozen import replace
 
 
 def with_family_addresses(definition: ServiceDefinition) -> ServiceDefinition:

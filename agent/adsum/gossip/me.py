@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from adsum.frozen import replace
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.order import Departure, Standing
