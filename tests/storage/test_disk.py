@@ -148,6 +148,45 @@ def test_after_a_failed_sync_or_rename_nobody_knows_what_the_disk_holds(
         OsDisk(root).change(CHANGE)
 
 
+def test_each_folder_is_synced_once_after_all_renames_and_with_it_who_holds_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    rename = os.replace
+
+    def sync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        done.append(f"sync {path.relative_to(tmp_path)}")
+
+    def replace(old: Path, new: Path) -> None:
+        done.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    disk = OsDisk(tmp_path)
+    disk.change(tuple(WriteFile(path, b"1") for path in ("services/a", "services/b", "checks/a")))
+    assert done[:3] == ["sync services/a.new", "sync services/b.new", "sync checks/a.new"]
+    assert done[3:] == ["rename", "rename", "rename", "sync services", "sync checks", "sync ."]
+    done.clear()
+    disk.change((WriteFile("services/a", b"2"),))
+    assert done == ["sync services/a.new", "rename", "sync services"]
+
+
+def test_a_new_folder_that_a_refused_change_made_is_synced_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = OsDisk(tmp_path)
+    with monkeypatch.context() as full:
+        failing(full, "fsync", errno.ENOSPC, is_file_of("services/a.new"))
+        with pytest.raises(OSError, match="No space left"):
+            disk.write_durably("services/a", b"1")
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda of: synced.append(os.readlink(f"/proc/self/fd/{of}")))
+    disk.write_durably("services/a", b"1")
+    assert synced[-1] == str(tmp_path)
+
+
 def test_a_removal_that_is_refused_has_changed_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "unlink", errno.EROFS, lambda path: path.name == "gone")
     with pytest.raises(OSError, match="Read-only"):

@@ -6,6 +6,9 @@ order, and their folders synced. So what refuses (no room, read-only, not allowe
 changed, and is an `OSError`; past that point it is `StorageFailed`. `replace` renames without syncing: the
 change survives the end of the process; what a power loss leaves of it is up to the file system, so such files
 carry a checksum.
+
+Each folder is synced once for a whole change, a new one's parent too, and after all renames: a file system
+with a journal writes that in one go.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ class Disk(Protocol):
 class OsDisk(Disk):
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._unsynced: dict[Path, None] = {}  # folders that may lose a new one in them
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -73,8 +77,9 @@ class OsDisk(Disk):
                         raise
                     raise StorageFailed(f"could not change {target}: {problem.strerror}") from problem
                 has_changed = True
-                if target.parent in folders:  # else there is none, and nothing in it
-                    _sync(folders[target.parent], target.parent)
+            for folder, descriptor in folders.items():
+                _sync(descriptor, folder)
+            self._unsynced.clear()
 
     def replace(self, path: str, content: bytes) -> None:
         target = self._root / path
@@ -99,17 +104,17 @@ class OsDisk(Disk):
                     self._make_folder(target.parent)
                     undo.callback(_discard, _temporary(target))
                     _written(target, change.content, is_synced=True)
-                if target.parent not in folders and target.parent.exists():
-                    folders[target.parent] = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-                    undo.callback(os.close, folders[target.parent])
+            for folder in dict.fromkeys((*(target.parent for target in wanted), *self._unsynced)):
+                if folder.exists():  # else there is nothing in it
+                    folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                    undo.callback(os.close, folders[folder])
             yield folders
 
     def _make_folder(self, folder: Path) -> None:
-        """A new folder is durable only when its parent knows of it."""
+        """A new folder is durable only when its parent knows of it: with the next change that is."""
         missing = list(_missing(folder))
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for made in missing:
-            _sync_folder(made.parent)
+        self._unsynced |= {made.parent: None for made in missing}
 
 
 def _missing(folder: Path) -> Iterator[Path]:
@@ -158,11 +163,3 @@ def _sync(descriptor: int, path: Path) -> None:
         if problem.errno in OUT_OF_ROOM and path.name.endswith(TEMPORARY_SUFFIX):
             raise
         raise StorageFailed(f"could not sync {path}: {problem.strerror}") from problem
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _sync(descriptor, folder)
-    finally:
-        os.close(descriptor)
