@@ -247,8 +247,13 @@ class GossipCore:
         shared, settings = self._shared, self._shared.settings
         beats: bytes | None = None
         have = shared.broadcasts.take_marks()
-        for peer in shared.roster.pick(settings.gossip_nodes):
-            beats = shared.send(now, peer.profile.address, PacketKind.GOSSIP, beats=beats, have=have)
+        to = [peer.profile.address for peer in shared.roster.pick(settings.gossip_nodes)]
+        while to:
+            packet = shared.send(now, to.pop(0), PacketKind.GOSSIP, beats=beats, have=have)
+            beats = packet.beats
+            if to and not (packet.claims or packet.carried):  # nor is there anything to tell the others
+                shared.post(to, packet)
+                break
         wait_ns = settings.gossip_interval_ns if shared.broadcasts else settings.quiet_interval_ns
         shared.gossip_at(now.monotonic_ns + wait_ns)
 

@@ -110,6 +110,8 @@ class EagerPush:
         recent, now_ns = self._shared.recent, now.monotonic_ns
         if self._listens_ns is None:
             self._listens_ns = now_ns
+        if not (packet.claims or packet.carried):
+            return
         is_for_all = bool(packet.flags & PacketFlag.NOT_ON)
         for place, payload in enumerate(packet.claims):
             mark = mark_of(payload)

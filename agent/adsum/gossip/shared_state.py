@@ -285,8 +285,8 @@ class SharedState:
         coordinate: bytes = b"",
         beats: bytes | None = None,
         have: bytes = b"",
-    ) -> bytes:
-        """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
+    ) -> Packet:
+        """One datagram, filled with what waits to be told."""
         room_bytes = self.room_bytes() - len(coordinate) - len(have)
         claims, told, carried = list(first), b"", list[bytes]()
         if first:
@@ -307,7 +307,7 @@ class SharedState:
             kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, told, have
         )
         self.post([to], packet)
-        return beats
+        return packet
 
     def room_bytes(self) -> int:
         """Of a datagram, for what it tells."""
