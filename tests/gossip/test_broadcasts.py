@@ -97,6 +97,27 @@ def test_a_full_queue_drops_what_was_told_most_and_counts_it() -> None:
     assert taken(queue, 100, 9) == [b"b", b"a"]
 
 
+def test_a_full_queue_drops_what_is_only_named_any_more_before_what_waits_to_be_told() -> None:
+    queue = Queue(entries_max=3, mult=4)
+    for name in ("pushed", "pushed too"):
+        queue.pushed(queue.put(0, name, b"p"), 4)
+    queue.put(0, "waits", b"w")
+    queue.put(0, "newest", b"n")
+    assert list(queue.entries) == ["pushed too", "waits", "newest"]
+
+
+def test_what_a_flood_leaves_behind_is_named_for_six_seconds_and_not_for_a_hundred() -> None:
+    broadcasts = make()
+    queue = broadcasts.queues[Class.CATALOG]
+    for number in range(8_000):
+        queue.pushed(queue.put(0, number, b"%d" % number), queue.told_max(1))
+    ticks = 0
+    while broadcasts:
+        broadcasts.take_marks()
+        ticks += 1
+    assert ticks == 32
+
+
 def test_what_is_urgent_is_told_before_the_rest_of_its_class() -> None:
     queue = Broadcasts(members_max=9, retransmit_mult=4).queues[Class.CATALOG]
     queue.put(0, "failing", b"critical")
@@ -138,3 +159,12 @@ def test_a_tick_names_the_newest_sixty_four() -> None:
         queue.pushed(queue.put(0, number, b"%d" % number), queue.told_max(1))
     newest = [mark_of(b"%d" % number) for number in range(99, 35, -1)]
     assert marks_of(broadcasts.take_marks()) == newest
+
+
+def test_no_flood_of_the_catalog_keeps_an_event_from_being_named() -> None:
+    broadcasts = make()
+    events, catalog = broadcasts.queues[Class.EVENTS], broadcasts.queues[Class.CATALOG]
+    for number in range(500):
+        catalog.pushed(catalog.put(0, number, b"%d" % number), catalog.told_max(1))
+    events.pushed(events.put(0, "deploy", b"deploy"), events.told_max(1))
+    assert mark_of(b"deploy") in marks_of(broadcasts.take_marks())

@@ -37,6 +37,9 @@ TOLD_AGAIN_MEMBERSHIP = 3
 CATALOG_MARKED_TICKS = 4
 MARKED_TICKS = 3
 MARKS_MAX = 64  # in one datagram, the newest first
+# Of a class, the newest: what more a flood leaves behind nobody would remember when its turn came. Five ticks
+# a second name so many within six of the eight seconds for which they are remembered.
+MARKED_MAX = 512
 HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size; a short one's age is in it
 
 
@@ -108,8 +111,11 @@ class Queue:
             self._marked.pop(key, None)
 
     def _drop_one(self) -> None:
-        fullest = next(filter(None, reversed(self._buckets)), self._marked)
-        self.forget(next(iter(fullest)))
+        """What was told first, if it is only named by now; or else one of the most told."""
+        first = next(iter(self._marked.values()), None)
+        if first is None or self.waits(first):
+            first = next(iter(next(filter(None, reversed(self._buckets))).values()))
+        self.forget(first.key)
         self.dropped += 1
 
     def waits(self, entry: QueuedBroadcast) -> bool:
@@ -142,6 +148,8 @@ class Queue:
             self._bucket(told)[entry.key] = entry
         if entry.marked < self._marked_ticks:
             self._marked[entry.key] = entry
+            if len(self._marked) > MARKED_MAX:
+                self._unmark(next(iter(self._marked.values())))
         elif told >= told_max:
             del self.entries[entry.key]
 
@@ -158,10 +166,13 @@ class Queue:
         for entry in named:
             entry.marked += 1
             if entry.marked >= self._marked_ticks:
-                del self._marked[entry.key]
-                if entry.key not in self._bucket(entry.told):
-                    del self.entries[entry.key]
+                self._unmark(entry)
         return [entry.mark for entry in named]
+
+    def _unmark(self, entry: QueuedBroadcast) -> None:
+        del self._marked[entry.key]
+        if not self.waits(entry):
+            del self.entries[entry.key]
 
 
 def fitting(entries: Iterable[QueuedBroadcast], room_bytes: int, taken: list[QueuedBroadcast]) -> int:
@@ -239,9 +250,12 @@ class Broadcasts:
 
     def take_marks(self) -> bytes:
         """Of what was told of late, for all datagrams of a tick."""
-        marks: list[bytes] = []
-        for queue in self.queues.values():
-            marks += queue.take_marks(MARKS_MAX - len(marks))
+        membership, catalog, events = self._membership, self._catalog, self._events
+        others_wait = catalog.entries or events.entries
+        marks = membership.take_marks(MARKS_MAX - (MARKS_MAX // OTHERS_SHARE if others_wait else 0))
+        room = MARKS_MAX - len(marks)
+        marks += catalog.take_marks(room - (room // OTHERS_SHARE if events.entries else 0))
+        marks += events.take_marks(MARKS_MAX - len(marks))
         return b"".join(marks)
 
 
