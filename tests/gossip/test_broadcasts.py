@@ -125,9 +125,9 @@ def test_what_is_urgent_is_told_before_the_rest_of_its_class() -> None:
     assert [taken(queue, 11, 9) for _turn in range(3)] == [[b"critical"], [b"critical"], [b"passing"]]
 
 
-def test_a_push_is_worth_all_tellings_of_the_catalog_and_all_but_three_of_membership() -> None:
+def test_a_push_is_worth_all_tellings_of_the_catalog_and_all_but_three_of_the_rest() -> None:
     broadcasts = make()
-    for kind, left in ((Class.MEMBERSHIP, 3), (Class.CATALOG, 0), (Class.EVENTS, 0)):
+    for kind, left in ((Class.MEMBERSHIP, 3), (Class.CATALOG, 0), (Class.EVENTS, 3)):
         queue = broadcasts.queues[kind]
         queue.pushed(queue.put(0, "a", b"news"), queue.told_max(2))
         told = [len(queue.take(1_000, queue.told_max(2))) for _turn in range(5)]
@@ -142,6 +142,8 @@ def test_what_was_told_is_named_by_its_mark_in_some_ticks_and_then_forgotten(kin
     assert broadcasts.take_marks() == b""
     queue.pushed(entry, queue.told_max(1))
     assert [broadcasts.take_marks() for _tick in range(ticks)] == [entry.mark] * ticks
+    for _turn in range(3):
+        broadcasts.take(0, 1_000, 1)
     assert not broadcasts
 
 

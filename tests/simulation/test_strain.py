@@ -5,6 +5,10 @@ tests."""
 
 from __future__ import annotations
 
+from adsum.gossip.commands import FireEvent
+from adsum.gossip.effects import Effect, EventHeard
+from adsum.now import SECOND
+from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.simulate_strain import Strain, StrainPlan, simulate, told, worst_second
 
 AGENTS = 60
@@ -37,6 +41,18 @@ def test_the_bad_line_of_one_agent_makes_news_no_slower_for_all() -> None:
     assert figures.p99_s <= 0.78
     assert figures.max_s <= 7.5
     assert figures.bytes_per_s + figures.call_bytes_per_s <= 14_300
+
+
+def test_events_reach_an_agent_with_a_bad_line_for_no_comparison_would_bring_them() -> None:
+    world = GossipWorld(2, seed=1)
+    heard: list[tuple[int, Effect]] = []
+    world.watchers.append(lambda _now_ns, host, effect: heard.append((host, effect)))
+    world.form()
+    world.network.lose_at(1, 0.3)
+    for number in range(300):
+        world.command(0, FireEvent("deploy", b"%d" % number))
+        world.run_for(SECOND)
+    assert sum(host == 1 and isinstance(effect, EventHeard) for host, effect in heard) >= 296
 
 
 def test_the_worst_second_may_begin_at_any_tenth_of_one() -> None:

@@ -30,8 +30,9 @@ OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membershi
 # than this: with the four times that a cluster of 60 would have, one in fifty hears nothing of a change.
 CATALOG_TOLD_MIN = 6
 CATALOG_TOLD_MARKED_MIN = 4  # where marks tell who has heard nothing
-# How often what was pushed is told again. A verdict is worth it; marks tell who lacks the rest.
-TOLD_AGAIN_MEMBERSHIP = 3
+# How often what was pushed is told again. A verdict is worth it, and an event, which no comparison brings to
+# whoever missed it; marks tell who lacks the rest.
+TOLD_AGAIN_MEMBERSHIP = TOLD_AGAIN_EVENTS = 3
 # Ticks that name news, to three members each. Of those whom no push of the catalog has reached one in 10^5
 # hears no mark in that time; membership is told again besides.
 CATALOG_MARKED_TICKS = 4
@@ -215,7 +216,9 @@ class Broadcasts:
             rest_told=1,
             marked_ticks=catalog_marked,
         )
-        self._events = Queue(entries_max=512, mult=retransmit_mult, marked_ticks=marked)
+        self._events = Queue(
+            entries_max=512, mult=retransmit_mult, told_again=TOLD_AGAIN_EVENTS, marked_ticks=marked
+        )
         self.queues = {
             Class.MEMBERSHIP: self._membership,
             Class.CATALOG: self._catalog,
