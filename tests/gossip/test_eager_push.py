@@ -184,6 +184,22 @@ def test_who_asks_without_end_is_answered_within_the_allowance() -> None:
     assert stage.core.tally.answers_refused >= 800
 
 
+def test_who_asks_for_what_nobody_has_keeps_nobody_from_pushing() -> None:
+    stage = quiet(*MANY)
+    for number in range(1_000):
+        assert stage.packet("m1", PacketKind.GOSSIP, want=b"%04d" % number) == []
+    stage.command(Carry("check", b"critical", is_urgent=True))
+    assert len(pushed(stage)) == 8
+    assert stage.core.tally.answers_refused == 0
+
+
+def test_who_names_what_nobody_has_makes_it_ask_within_an_allowance() -> None:
+    stage = listening(*FEW)
+    asks = [of(stage.packet("m1", PacketKind.GOSSIP, have=b"%04d" % number), Send) for number in range(1_000)]
+    assert sum(map(len, asks)) == eager_push.ASKS_AT_ONCE
+    assert (stage.core.tally.news_asked_for, stage.core.tally.news_not_asked_for) == (100, 900)
+
+
 def test_an_answer_is_as_good_as_a_push() -> None:
     stage = quiet(*FEW)
     stage.packet("m1", PacketKind.GOSSIP, have=mark_of(b"delta"))

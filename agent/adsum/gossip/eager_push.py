@@ -11,7 +11,8 @@ In a small cluster whoever has news pushes it to every member itself and says so
 
 Pushes are paid for from an allowance of datagrams and bytes. Past it they come later and hold more each, and
 the ticks, which go on beside them, tell what is still waiting: under load news travels as it would without.
-Membership goes first, then what is critical. Answers to those who ask are paid for in the same way.
+Membership goes first, then what is critical. Answers to those who ask are paid for in the same way; asking
+has an allowance of its own.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ ALL_MAX = 64  # members, up to which what arose here is pushed to all of them
 DATAGRAMS_A_SECOND, DATAGRAMS_AT_ONCE = 200, 128
 BYTES_A_SECOND, BYTES_AT_ONCE = 24 * 1024, 64 * 1024
 ASK_AGAIN_NS = 20 * MILLISECOND
+# Datagrams. Members name what they have some fifteen times a second, and few name anything that is lacking.
+ASKS_A_SECOND, ASKS_AT_ONCE = 50, 100
 LISTENED_NS = 2 * SECOND  # before it asks: what was told before it came a newcomer gets by comparisons
 
 
@@ -42,6 +45,7 @@ class EagerPush:
         self._shared = shared
         self._datagrams = Allowance(a_second=DATAGRAMS_A_SECOND, at_once=DATAGRAMS_AT_ONCE)
         self._bytes = Allowance(a_second=BYTES_A_SECOND, at_once=BYTES_AT_ONCE)
+        self._asks = Allowance(a_second=ASKS_A_SECOND, at_once=ASKS_AT_ONCE)
         self._listens_ns: int | None = None  # since when members have told it anything
         self._asked: dict[bytes, int] = {}  # marks that somebody was asked for, and when
 
@@ -133,6 +137,9 @@ class EagerPush:
         wanted = [mark for mark in lacking if now_ns - self._asked.get(mark, -ASK_AGAIN_NS) >= ASK_AGAIN_NS]
         if not wanted:
             return
+        if not self._asks.take(now_ns):
+            shared.tally.news_not_asked_for += len(wanted)
+            return
         if len(self._asked) > HALF_MAX:
             self._asked.clear()
         self._asked.update(dict.fromkeys(wanted, now_ns))
@@ -142,9 +149,6 @@ class EagerPush:
     def answer(self, now: Now, source: Address, packed: bytes) -> None:
         """A member lacks what we named: as much of it as one datagram holds."""
         shared, now_ns = self._shared, now.monotonic_ns
-        if not (self._bytes.is_left(now_ns) and self._datagrams.take(now_ns)):
-            shared.tally.answers_refused += 1
-            return
         room_bytes = shared.room_bytes()
         claims, told, carried = list[bytes](), list[int](), list[bytes]()
         for mark in marks_of(packed):
@@ -159,6 +163,9 @@ class EagerPush:
                 carried.append(news.payload)
         if not claims and not carried:
             return  # it was named too long ago
+        if not (self._bytes.is_left(now_ns) and self._datagrams.take(now_ns)):
+            shared.tally.answers_refused += 1
+            return
         packet = Packet(
             PacketKind.GOSSIP, flags=PacketFlag.NOT_ON, beat=shared.me.beat(now_ns), root=shared.root
         )

@@ -100,6 +100,7 @@ class GossipTally:
     pushes: int = 0  # datagrams with news that went out at once
     pushes_put_off: int = 0  # as the allowance was used up
     news_asked_for: int = 0  # what others named and this agent lacked
+    news_not_asked_for: int = 0  # as the allowance for asking was used up
     news_answered: int = 0
     answers_refused: int = 0  # to those who asked for news, as the allowance was used up
     answers_cut: int = 0  # stale news that was not answered because the answer was full

@@ -149,11 +149,13 @@ MEMBERSHIP = table(
     counter("adsum_gossip_pushes_total", lambda s: s.tally.pushes),
     "Times that news had to wait for a push, because others had used up what pushes may cost.",
     counter("adsum_gossip_pushes_put_off_total", lambda s: s.tally.pushes_put_off),
-    "News that others named and this agent lacked and asked for; what it gave to others, and refused them.",
+    "News that others named and this agent lacked and asked for, or did not, having asked for much; what it "
+    "gave to others, and refused them.",
     counter(
         "adsum_gossip_news_requests_total{side}",
         lambda s: {
             "asked": s.tally.news_asked_for,
+            "not_asked": s.tally.news_not_asked_for,
             "answered": s.tally.news_answered,
             "refused": s.tally.answers_refused,
         },
