@@ -71,6 +71,14 @@ def test_in_a_large_cluster_what_arises_here_goes_to_eight_and_what_is_heard_to_
     assert {packet.flags for packet in told} == {0}
 
 
+def test_what_was_heard_is_not_pushed_to_all_also_when_it_came_from_an_address_that_no_member_has() -> None:
+    stage = quiet(*FEW)
+    heard = of(stage.packet("stranger", PacketKind.GOSSIP, carried=[b"delta"]), CarriedHeard)
+    assert [each.payloads for each in heard] == [(b"delta",)]
+    stage.command(Carry("check", b"delta", is_heard=True))
+    assert [(packet.carried, packet.flags) for packet in pushed(stage)] == [([b"delta"], 0)] * 5
+
+
 def test_what_its_sender_tells_to_all_is_not_pushed_on_but_named_in_the_next_ticks() -> None:
     stage = quiet(*FEW, has_ticks=True)
     newer = alive("m2", incarnation=1)

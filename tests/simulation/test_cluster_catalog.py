@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.address import Address
 from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags, RegisterService
 from adsum.catalog.replication.confirming import NOT_COMPARED
@@ -13,8 +14,10 @@ from adsum.effects import Refusal, RefusalCause
 from adsum.gossip.commands import Join
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import AgentCluster
+from adsum.testing.hosts import SimulatedHost
 from adsum.testing.network import Conditions
 from adsum.testing.samples import WEB
+from adsum.testing.world import DATAGRAM
 
 PUSHED_LATER = 20 * MILLISECOND  # in which an owner has published, and few have heard of it
 
@@ -124,3 +127,25 @@ def test_what_its_owner_took_off_during_a_cut_is_gone_after_it() -> None:
     assert [tags_seen(cluster, index) for index in range(6)] == [set()] * 6
     cluster.run_for(2 * MINUTE)
     assert [tags_seen(cluster, index) for index in range(6)] == [set()] * 6
+
+
+class BehindOneNat(AgentCluster):
+    """Datagrams of the first host come from a port that it tells nobody of."""
+
+    def _deliver(self, host: SimulatedHost, to: Address, message: bytes) -> None:
+        if host.index:
+            super()._deliver(host, to, message)
+        else:
+            source, (delay_ns,) = Address(host.address.host, 40_000), self.network.delays_ns(0, 1)
+            self._push(self.now_ns + delay_ns, DATAGRAM, self._by_address[to], (source, message))
+
+
+def test_the_news_of_an_agent_behind_a_nat_is_pushed_to_all_by_nobody_else() -> None:
+    cluster = BehindOneNat(20)
+    cluster.form()
+    cluster.run_for(SECOND)
+    pushes = sum(cluster.agent(index).tally.pushes for index in range(20))
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(SECOND)
+    assert [tags_seen(cluster, index) for index in range(20)] == [{()}] * 20
+    assert sum(cluster.agent(index).tally.pushes for index in range(20)) - pushes == 19 + 19 * 5

@@ -196,8 +196,8 @@ class CatalogSync:
             self._begin_again(now)
         for effect in self.replication.take_effects():
             match effect:
-                case CarryThis(key, payload, is_urgent):
-                    wanted += self._gossip.command(now, Carry(key, payload, is_urgent))
+                case CarryThis(key, payload, is_urgent, is_heard):
+                    wanted += self._gossip.command(now, Carry(key, payload, is_urgent, is_heard))
                 case RootMoved(root):
                     wanted += self._gossip.command(now, SetRoot(root))
                 case OwnerChanged(owner, before, after):

@@ -53,6 +53,7 @@ class Carry(AnsweredWith[None]):
     key: Hashable
     payload: bytes
     is_urgent: bool = False  # it is told before other such news
+    is_heard: bool = False  # from another, and told on; or else it arose here
 
 
 @dataclass(frozen=True, slots=True)

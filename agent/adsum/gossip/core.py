@@ -152,8 +152,10 @@ class GossipCore:
                 self._refuse(
                     f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
                 )
-            case commands.Carry(key, payload, is_urgent):
-                self._shared.broadcast(now, key, payload, kind=Class.CATALOG, is_urgent=is_urgent)
+            case commands.Carry(key, payload, is_urgent, is_heard):
+                self._shared.broadcast(
+                    now, key, payload, kind=Class.CATALOG, is_urgent=is_urgent, is_heard=is_heard
+                )
             case commands.SetRoot(root):
                 self._shared.root = root
             case commands.Describe(meta) if len(meta) > META_BYTES_MAX:

@@ -193,9 +193,10 @@ class SharedState:
         kind: Class = Class.MEMBERSHIP,
         telling: Telling | None = None,
         is_urgent: bool = True,
+        is_heard: bool = False,
         is_pushed: bool = True,
     ) -> None:
-        """With `telling` it is what another tells, or my answer to that."""
+        """With `telling` it is what another tells, or my answer to that; what is carried may be heard too."""
         if telling is not None and not telling.is_told_on:
             return
         born_ns = self._born_ns(now, subject, telling)
@@ -209,8 +210,9 @@ class SharedState:
         is_small = len(encoded) <= PUSHED_BYTES_MAX
         if self.settings.push_nodes and is_pushed and is_small and not is_compared:
             about_me = self.me.short, (self.me.short, "restarting")
-            is_own = heard is None and (kind is not Class.MEMBERSHIP or subject in about_me)
+            is_mine = subject in about_me if kind is Class.MEMBERSHIP else not is_heard
             is_for_all = heard is not None and heard.is_for_all
+            is_own = heard is None and is_mine
             self._push_soon(now, kind, entry, is_own=is_own, is_for_all=is_for_all, is_urgent=is_urgent)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:

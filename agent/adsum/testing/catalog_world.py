@@ -246,9 +246,9 @@ class CatalogWorld(GossipWorld):
                     self.changes += 1
                     for watcher in self.copy_watchers:
                         watcher(self.now_ns, host.index, effect)
-                case CarryThis(key, payload, is_urgent):
+                case CarryThis(key, payload, is_urgent, is_heard):
                     self.carried += 1
-                    self.command(host.index, Carry(key, payload, is_urgent))
+                    self.command(host.index, Carry(key, payload, is_urgent, is_heard))
                 case RootMoved(root):
                     self.command(host.index, SetRoot(root))
                 case AskPeer():

@@ -204,7 +204,7 @@ class Replication:
         if delta.notices and holding is not self._copies.own_holding:
             self._pulls.notice(now, sender, delta)
         elif is_news:
-            self._copies.effects.append(_carried(delta))
+            self._copies.effects.append(_carried(delta, is_heard=True))
         if is_news:
             self.tally.news += 1
         else:
@@ -298,7 +298,7 @@ class Replication:
             case AskingPart.PULLS:
                 notice = self._pulls.answered(now, ticket.number, body)
                 if notice is not None:
-                    self._copies.effects.append(_carried(notice))
+                    self._copies.effects.append(_carried(notice, is_heard=True))
             case AskingPart.DOUBTS:
                 if self._doubts.answered(now, ticket.number, body):
                     self._hear_of_store(now)
@@ -354,5 +354,5 @@ class Replication:
         return effects
 
 
-def _carried(delta: Delta) -> CarryThis:
-    return CarryThis(delta.key, delta.encoded, delta.is_urgent)
+def _carried(delta: Delta, *, is_heard: bool = False) -> CarryThis:
+    return CarryThis(delta.key, delta.encoded, delta.is_urgent, is_heard)

@@ -17,6 +17,7 @@ class CarryThis:
     key: Hashable
     payload: bytes
     is_urgent: bool = False
+    is_heard: bool = False  # from another, and told on
 
 
 @dataclass(frozen=True, slots=True)
