@@ -253,6 +253,19 @@ def test_accusations_and_what_is_long_wait_for_the_tick() -> None:
     assert pushed(stage) == []
 
 
+def test_what_is_urgent_is_pushed_whatever_its_length() -> None:
+    stage = quiet(*FEW)
+    stage.command(Carry("five checks", b"c" * 900, is_urgent=True))
+    assert [packet.carried for packet in pushed(stage)] == [[b"c" * 900]] * len(FEW)
+
+
+def test_what_arises_here_and_is_not_pushed_is_told_by_a_tick_at_once() -> None:
+    stage = quiet(*FEW)
+    stage.core._shared.gossip_at(HOUR)
+    stage.command(Carry("all", b"d" * 600))
+    assert [packet.carried for packet in pushed(stage, MILLISECOND)] == [[b"d" * 600]] * 3
+
+
 def test_what_waits_for_the_tick_is_known_and_given_to_who_asks_for_it() -> None:
     stage = listening(*FEW)
     accusation = suspect("m2", "me")

@@ -6,7 +6,8 @@ asks the next who names it, within one round trip. With five pushes each, one me
 ticks of those who have it reach that one some fifteen times a second. The comparison of rosters and of
 catalogs stays as the net below.
 
-Accusations, what is long and what a comparison brought is not pushed: ticks tell it, and name it as well.
+Accusations, what is long and not urgent, and what a comparison brought is not pushed: ticks tell it, at once
+where it arose, and name it as well.
 In a small cluster whoever has news pushes it to every member itself and says so: nobody need push it on.
 
 Pushes are paid for from an allowance of datagrams and bytes. Past it they come later and hold more each, and

@@ -39,7 +39,8 @@ FIXED_FIELDS_BYTES = 73  # every positional field at its longest, but the splice
 FLAP_NS = MINUTE
 # What is heard within this time goes on in one datagram; what arises here waits only so long after a push.
 COALESCED_NS = 10 * MILLISECOND
-# A service with its check fits; all that a host offers when it starts comes with ticks and comparisons.
+# A service with its check fits; all that a host offers when it starts comes with ticks and comparisons. What
+# is urgent is pushed anyway: five checks that fail at once have more in their outputs.
 PUSHED_BYTES_MAX = 512
 CORRECTIONS_MAX = 8
 
@@ -207,8 +208,9 @@ class SharedState:
             news = RecentPayload(entry.payload, born_ns, is_claim=is_claim)
             self.recent.add(now.monotonic_ns, entry.mark, news)
         is_compared = telling is not None and telling.is_sync
-        is_small = len(encoded) <= PUSHED_BYTES_MAX
-        if self.settings.push_nodes and is_pushed and is_small and not is_compared:
+        is_worth_it = is_urgent or len(encoded) <= PUSHED_BYTES_MAX
+        is_pushed = is_pushed and self.settings.push_nodes > 0 and is_worth_it and not is_compared
+        if is_pushed:
             about_me = self.me.short, (self.me.short, "restarting")
             is_mine = subject in about_me if kind is Class.MEMBERSHIP else not is_heard
             is_for_all = heard is not None and heard.is_for_all
@@ -216,10 +218,9 @@ class SharedState:
             self._push_soon(now, kind, entry, is_own=is_own, is_for_all=is_for_all, is_urgent=is_urgent)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
-            # Without pushes my own news goes at once. What all hear at the same time they do not pass on, or
+            # Without a push my own news goes at once. What all hear at the same time they do not pass on, or
             # name, in one breath.
-            is_at_once = telling is None and not self.settings.push_nodes
-            share = 0.0 if is_at_once else self.random.random()
+            share = 0.0 if telling is None and not is_pushed else self.random.random()
             self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
 
     def _push_soon(
