@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import cbor2
+import msgspec
 import pytest
 from trio.testing import MockClock
 
@@ -182,7 +183,7 @@ async def test_a_full_disk_declines_and_a_broken_one_ends_the_process(tmp_path: 
 async def test_a_file_of_another_membership_than_was_offered_is_not_installed(tmp_path: Path) -> None:
     ends = Ends(tmp_path)
     other = replace(META, configuration=Configuration(voters=(B,)))
-    ends.offer = replace(OFFER, snapshot=other)
+    ends.offer = msgspec.structs.replace(OFFER, snapshot=other)
     await ends.carry()
     assert ends.ended == [(B, False)]
     assert ends.arrived == []

@@ -5,9 +5,11 @@ holds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from random import Random
+
+from msgspec import structs
 
 from adsum.dedup import DedupKey
 from adsum.raft.batch import LogChange
@@ -92,9 +94,9 @@ class Model:
 
     def parts_of(self, change: LogChange) -> list[Model]:
         """What may be left of a change too large for one write: some of its entries, under its promises."""
-        promised = change.hard_state and replace(change.hard_state, commit=self.hard_state.commit)
+        promised = change.hard_state and structs.replace(change.hard_state, commit=self.hard_state.commit)
         parts = (change.entries[:length] for length in range(len(change.entries)))
-        return [self.after(replace(change, entries=part, hard_state=promised)) for part in parts]
+        return [self.after(structs.replace(change, entries=part, hard_state=promised)) for part in parts]
 
     def compacted(self, index: int) -> Model:
         return Model(self.hard_state, index, list(self.kept))
@@ -113,7 +115,7 @@ class Model:
         found = [entry for entry in restored.entries if entry.index > restored.snapshot.index]
         theirs = restored.hard_state
         if but_commit:
-            theirs = replace(theirs, commit=self.hard_state.commit)
+            theirs = structs.replace(theirs, commit=self.hard_state.commit)
         return (
             (self.snapshot_index, mine, self.hard_state) == (restored.snapshot.index, found, theirs)
             and restored.hard_state.commit <= self.hard_state.commit
