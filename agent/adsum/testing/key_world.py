@@ -7,12 +7,10 @@ recorded (`written`), and what clients ask and hear (`operations`); both are jud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, cast
 from uuid import UUID
-
-import cbor2
 
 from adsum.agent.server_agent import ConsistentRead, Proposal
 from adsum.consensus.commands import SubmitProposal, SubmitRead
@@ -29,13 +27,12 @@ from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.keys import ServerKeys
 from adsum.store.history import HistoryBounds
 from adsum.store.machine import StoreMachine
-from adsum.store.snapshot import StoreState
 from adsum.store.table import end_of
 from adsum.testing.hosts import Plays, SimulatedHost
 from adsum.testing.judged_request import JudgedRequest
 from adsum.testing.key_agents import KeyAgent
+from adsum.testing.logged_store import LoggedStore
 from adsum.testing.raft_cluster import SETTINGS, TURN_NS_MAX, BareServers
-from adsum.testing.raft_machine import Registers
 from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.written import Changes, Ran, Written
 
@@ -44,8 +41,8 @@ HISTORY = HistoryBounds(changes_max=40, bytes_max=1 << 20)  # so that watchers f
 RESULTS_BYTES_MAX = 16 << 20
 
 
-class StoreOnLog:
-    """The shipped store as a simulated server has it; index and digest are what the checkers look at."""
+class StoreOnLog(LoggedStore):
+    """Whose commands are written down."""
 
     def __init__(
         self,
@@ -54,8 +51,7 @@ class StoreOnLog:
         *,
         results_bytes_max: int = RESULTS_BYTES_MAX,
     ) -> None:
-        self.registers = Registers()
-        self.store = StoreMachine(bounds=HISTORY, results_bytes_max=results_bytes_max)
+        super().__init__(StoreMachine(bounds=HISTORY, results_bytes_max=results_bytes_max))
         self._applied = applied
         self._written = written
 
@@ -84,25 +80,6 @@ class StoreOnLog:
             record = space.get(read.key)
             return {} if record is None else {read.key: record.value}
         return {key: record.value for key, record in space.table.items(read.key, end_of(read.key))}
-
-    def snapshot(self) -> Iterator[bytes]:
-        head = self.registers.dump()
-        return iter([cbor2.dumps([head, b"".join(self.store.snapshot())])])
-
-    def read(self, pieces: Iterator[bytes]) -> tuple[Registers, StoreState | None]:
-        content = b"".join(pieces)
-        if not content:  # of a cluster that begins
-            return Registers(), None
-        head, state = cbor2.loads(content)
-        return Registers(head), self.store.read(iter([state]))
-
-    def restore(self, state: tuple[Registers, StoreState | None]) -> None:
-        self.registers, store = state
-        if store is not None:
-            self.store.restore(store)
-
-    def hash(self) -> bytes | None:
-        return self.store.hash()
 
 
 class KeyServer:

@@ -15,18 +15,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from adsum.kv import StoreOutcome
 from adsum.now import MILLISECOND, SECOND
 from adsum.session import EndCause, SessionCreate
 from adsum.testing.checkers import Violation, demand
-from adsum.testing.fault_table import Met, never_met, told_table
+from adsum.testing.client_swarm import ClientSwarmRun, SwarmReport, hold_ns, results_bytes_max
+from adsum.testing.fault_table import Met
 from adsum.testing.key_clients import KeyParticipant
 from adsum.testing.key_nemesis import FAULTS as KEY_FAULTS
 from adsum.testing.key_nemesis import KeyNemesis
-from adsum.testing.key_swarm import BRIEF_HOLD_NS, BRIEF_ONE_IN, FORGETFUL_BYTES, FORGETFUL_ONE_IN
-from adsum.testing.key_world import RESULTS_BYTES_MAX, SERVERS
+from adsum.testing.key_world import SERVERS
 from adsum.testing.lock_holders import holders
 from adsum.testing.lock_requests import OPERATIONS
 from adsum.testing.lock_transactions import transactions
@@ -35,10 +36,8 @@ from adsum.testing.lock_world import LockWorld
 from adsum.testing.seed_range import seed_range, seeds_parser
 
 WORKLOADS: tuple[Callable[[LockWorld, Random], Sequence[KeyParticipant]], ...] = (holders, transactions)
-CALM_S = 2  # until there is a leader
 FAULTS_S = 60
 RECOVERY_S = 60
-OPERATIONS_MIN = 200  # answered
 FAILED_NS = (3 * SECOND, 18 * SECOND)  # so long is a node failed
 FAILED_LATELY_NS = 30 * SECOND  # before a session ends by it: what is heard and proposed comes late
 WRONG_NS = (300 * MILLISECOND, 12 * SECOND)  # so long a server takes it for failed that is well
@@ -86,44 +85,30 @@ class LockSwarmOutcome:
     trace: str = ""
 
 
-class LockSwarmRun:
+class LockSwarmRun(ClientSwarmRun):
     def __init__(
         self, seed: int, *, kinds: Sequence[str] = (), faults_s: int = FAULTS_S, is_traced: bool = False
     ) -> None:
         """Without `kinds` the seed chooses them, too."""
         random = Random(f"locks {seed}")
         self.seed = seed
-        is_forgetful = seed % FORGETFUL_ONE_IN == 2
         self.world = LockWorld(
             seed=random.getrandbits(64),
-            results_bytes_max=FORGETFUL_BYTES if is_forgetful else RESULTS_BYTES_MAX,
-            hold_ns=BRIEF_HOLD_NS if seed % BRIEF_ONE_IN == 1 else None,
+            results_bytes_max=results_bytes_max(seed),
+            hold_ns=hold_ns(seed),
             is_traced=is_traced,
         )
-        self.kinds = tuple(kinds) or tuple(random.sample(FAULTS, random.randint(3, 8)))
-        self.nemesis = LockNemesis(self.world, Random(random.getrandbits(64)))
-        self.participants: list[KeyParticipant] = []
+        chosen = kinds or random.sample(FAULTS, random.randint(3, 8))
+        nemesis = LockNemesis(self.world, Random(random.getrandbits(64)))
+        super().__init__(self.world, nemesis, chosen, random)
         self.seen: Counter[str] = Counter()
         self._faults_s = faults_s
-        self._random = random
 
     def through(self) -> None:
         """Raises `Violation`."""
-        world = self.world
-        world.run_for(CALM_S * SECOND)
-        for workload in WORKLOADS:
-            self.participants += workload(world, Random(self._random.getrandbits(64)))
-        self.nemesis.begin(list(self.kinds))
-        world.run_for(self._faults_s * SECOND)
-        self.nemesis.end()
-        is_enough = world.run_until_so(self._is_enough, within_ns=RECOVERY_S * SECOND)
-        demand(is_enough, f"{self.answered} requests were answered, {RECOVERY_S} s after the faults ended")
-        for participant in self.participants:
-            participant.stop()
-        has_settled = world.run_until_so(self._has_settled, within_ns=RECOVERY_S * SECOND)
-        waiting = [type(each).__name__ for each in self.participants if not each.is_settled]
-        demand(has_settled, f"{RECOVERY_S} s after the faults ended, these wait: {waiting}")
-        story = judge_locks(world.requests, world.written)
+        workloads = [partial(workload, self.world) for workload in WORKLOADS]
+        self.go_through(workloads, faults_s=self._faults_s, recovery_s=RECOVERY_S)
+        story = judge_locks(self.world.requests, self.world.written)
         self._judge_failures(story)
         self.seen["grants"] = sum(map(len, story.grants.values()))
         self.seen["ends"] = len(story.ends)
@@ -148,12 +133,6 @@ class LockSwarmRun:
     @property
     def answered(self) -> int:
         return sum(each.answer is not None for each in self.world.requests)
-
-    def _is_enough(self) -> bool:
-        return self.nemesis.has_mended() and self.answered >= OPERATIONS_MIN
-
-    def _has_settled(self) -> bool:
-        return all(participant.is_settled for participant in self.participants)
 
     def outcome(self, failure: str = "") -> LockSwarmOutcome:
         raft, seen = self.world.raft, self.seen
@@ -196,10 +175,9 @@ def outcomes(seeds: range, *, jobs: int) -> Iterator[LockSwarmOutcome]:
 def main() -> int:
     asked = seeds_parser("Run clusters that keep locks for clients, a seed each.", seeds=500).parse_args()
     began_s = time.monotonic()
-    met, total = Met(), Counter[str]()
-    failed: list[LockSwarmOutcome] = []
+    total = Counter[str]()
+    report = SwarmReport[LockSwarmOutcome](FAULTS, OPERATIONS)
     for outcome in outcomes(seed_range(asked), jobs=asked.jobs):
-        met.update(outcome.met)
         total.update(
             seeds=1,
             answers=outcome.answered,
@@ -209,21 +187,10 @@ def main() -> int:
             ends_by_node=outcome.ends_by_node,
             conflicts=outcome.conflicts,
         )
-        if outcome.failure:
-            failed.append(outcome)
-            sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
-            sys.stdout.flush()
-    if failed:
-        worst = min(failed, key=lambda outcome: outcome.seed)
-        sys.stdout.write(run(worst.seed, is_traced=True).trace + "\n")
-    sys.stdout.write(told_table(met, FAULTS, OPERATIONS) + "\n")
-    missing = never_met(met, FAULTS, OPERATIONS)
-    sys.stdout.write(f"Never met: {', '.join(missing)}.\n" if missing else "Each fault met each operation.\n")
+        report.add(outcome)
     rate = total["seeds"] / (time.monotonic() - began_s)
     told = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in total.items())
-    first = f", first {min(each.seed for each in failed)}" if failed else ""
-    sys.stdout.write(f"{told}, {rate:.2f} seeds/s: {len(failed)} failed{first}.\n")
-    return 1 if failed else 0
+    return report.end(lambda seed: run(seed, is_traced=True).trace, f"{told}, {rate:.2f} seeds/s")
 
 
 if __name__ == "__main__":

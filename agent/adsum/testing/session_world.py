@@ -12,14 +12,13 @@ well; but never two servers the same one. What ends a session is judged by how t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple, Protocol, cast
 from uuid import UUID
 
-import cbor2
 from msgspec import structs
 
 from adsum.agent.server_agent import LeadersRead, Proposal
@@ -38,11 +37,10 @@ from adsum.sessions.sees import CheckSeen, HostSeen, HostVerdict, NodeKey, Recor
 from adsum.sessions.settings import KeeperSettings
 from adsum.store.commands import CreateSession, StoreRequest, encode_request
 from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
-from adsum.store.snapshot import StoreState
 from adsum.testing.checkers import demand
 from adsum.testing.hosts import Plays, SimulatedHost, State
+from adsum.testing.logged_store import LoggedStore
 from adsum.testing.raft_cluster import SETTINGS, BareServers
-from adsum.testing.raft_machine import Registers
 from adsum.testing.raft_server import SimulatedServer
 
 SERVERS, NODES = 3, 4
@@ -114,12 +112,11 @@ class SightOfNodes:
         return heard.check if heard is not None else CheckSeen.MISSING
 
 
-class SessionsOnLog:
-    """The shipped store as a simulated server has it, at the level at which there are sessions."""
+class SessionsOnLog(LoggedStore):
+    """At the level at which there are sessions."""
 
     def __init__(self, applied: Callable[[Entry], None], world: SessionWorld) -> None:
-        self.registers = Registers()
-        self.store = StoreMachine()
+        super().__init__(StoreMachine())
         self._applied = applied
         self._world = world
 
@@ -131,24 +128,6 @@ class SessionsOnLog:
             self._world.sessions_moved(self.store, before)
         self._applied(entry)
         return answer
-
-    def snapshot(self) -> Iterator[bytes]:
-        return iter([cbor2.dumps([self.registers.dump(), b"".join(self.store.snapshot())])])
-
-    def read(self, pieces: Iterator[bytes]) -> tuple[Registers, StoreState | None]:
-        content = b"".join(pieces)
-        if not content:  # of a cluster that begins
-            return Registers(), None
-        head, state = cbor2.loads(content)
-        return Registers(head), self.store.read(iter([state]))
-
-    def restore(self, state: tuple[Registers, StoreState | None]) -> None:
-        self.registers, store = state
-        if store is not None:
-            self.store.restore(store)
-
-    def hash(self) -> bytes | None:
-        return self.store.hash()
 
 
 class HasStore(Protocol):
