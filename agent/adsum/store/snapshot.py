@@ -157,13 +157,12 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
                     yield framed(kind, (block.keys[start:stop], block.entries[start:stop]))
         for start, stop in _parts([len(prefix) for _revision, prefix in space.trees]):
             yield framed(FrameKind.TREES, space.trees[start:stop])
-        undo = [
-            (revision, key, before, via, wall_ms)
-            for revision, key, before, _after, via, wall_ms in space.changes
-        ]
-        sizes = [len(row[1]) + (row[2].bytes_total if row[2] is not None else 0) for row in undo]
-        for start, stop in _parts(sizes):
-            yield framed(FrameKind.HISTORY, undo[start:stop])
+        for first in range(0, len(space.changes), ROWS_IN_FRAME):
+            changes = space.changes[first : first + ROWS_IN_FRAME]
+            undo = [(revision, key, before, via, ms) for revision, key, before, _after, via, ms in changes]
+            sizes = [len(row[1]) + (row[2].bytes_total if row[2] is not None else 0) for row in undo]
+            for start, stop in _parts(sizes):
+                yield framed(FrameKind.HISTORY, undo[start:stop])
         for start, stop in _parts([len(key) for key, _until_ms in space.delays]):
             yield framed(FrameKind.DELAYS, space.delays[start:stop])
     for start, stop in _parts([sum(map(len, row[4].values())) for row in state.rows]):
