@@ -604,6 +604,28 @@ def test_a_log_that_has_grown_large_waits_for_no_second_to_pass() -> None:
     assert len(bench.taken(WriteSnapshot)) == 1
 
 
+def test_a_log_of_many_entries_waits_until_the_maker_of_snapshots_has_rested() -> None:
+    """A tenth of the time is for making them: this one took 200 ms."""
+    bench = leading(ServerSettings(snapshot_entries=2, snapshot_entries_at_once=4))
+    for letter in b"abc":
+        propose(bench, bytes([letter]))
+    bench.settle()
+    (writing,) = bench.taken(WriteSnapshot)
+    assert writing.meta.index == 5
+    bench.pass_ms(200)
+    ref = SnapshotRef(5, writing.meta.term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 6, is_new=True))
+    bench.pass_ms(1_799)
+    for letter in b"defg":
+        propose(bench, bytes([letter]))
+    bench.settle()
+    assert bench.taken(WriteSnapshot) == []
+    bench.pass_ms(1)
+    (another,) = bench.taken(WriteSnapshot)
+    assert another.meta.index == 9
+
+
 def test_what_a_snapshot_stands_for_goes_a_part_every_five_milliseconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

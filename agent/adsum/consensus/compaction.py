@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from adsum.consensus.core import ConsensusCore
 
 LOOK_INTERVAL_NS = SECOND
+# After a snapshot, in times of what it took: until then a long log is no reason for another.
+REST = 9
 # Of what a snapshot stands for: a hundred thousand a second, and of each step no write takes notice.
 LET_GO_ENTRIES = 512
 LET_GO_INTERVAL_NS = 5 * MILLISECOND
@@ -35,10 +37,14 @@ class Compaction:
         self._first_to_keep = 0  # of what the newest snapshot stands for
         self.let_go_ns: int | None = None  # when the next of that go; None: it is all gone
         self._regular_ns = now_ns  # when enough entries are reason enough again
+        self._now_ns = now_ns  # when somebody looked last
+        self._begun_ns = now_ns  # the one that is being made, or was last
+        self._rested_ns = now_ns  # when a long log is reason enough again
         self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
 
     def look(self, now_ns: int) -> None:
         """Whenever it is due."""
+        self._now_ns = now_ns
         self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
         self._has_failed = False
         if self.is_making:
@@ -49,8 +55,9 @@ class Compaction:
         if is_time:
             self._regular_ns = now_ns + self._interval_ns()
 
-    def look_at_size(self) -> None:
+    def look_at_size(self, now_ns: int) -> None:
         """In every turn: with large values a second is worth more than the log may have."""
+        self._now_ns = now_ns
         if not self.is_making and not self._has_failed and self._is_log_large():
             self.make()
 
@@ -60,7 +67,7 @@ class Compaction:
             return
         meta = self._core.raft.snapshot_point()
         if meta is not None:
-            self.is_making = True
+            self.is_making, self._begun_ns = True, self._now_ns
             self._core.emit(WriteSnapshot(meta, self._core.machine.snapshot()))
 
     def written(self, report: SnapshotWritten) -> None:
@@ -76,6 +83,7 @@ class Compaction:
     def recorded(self, report: SnapshotRecorded, now_ns: int) -> None:
         """Unless the leader's snapshot came in between, which is of later."""
         self.is_making = False
+        self._rested_ns = now_ns + REST * (now_ns - self._begun_ns)
         core, log, meta = self._core, self._core.raft.replica.log, report.meta
         if report.is_new:
             core.storing.newest = report.ref
@@ -148,11 +156,13 @@ class Compaction:
         return self._is_log_large()
 
     def _is_log_large(self) -> bool:
-        log = self._core.raft.replica.log
+        log, settings = self._core.raft.replica.log, self._core.settings
         if log.is_restoring:
             return False
-        grown_bytes = log.bytes_between(log.snapshot.index, log.applied)
-        return grown_bytes > self._core.settings.snapshot_log_bytes
+        long = max(settings.snapshot_entries_at_once, settings.snapshot_entries)
+        if log.applied - log.snapshot.index >= long and self._now_ns >= self._rested_ns:
+            return True
+        return log.bytes_between(log.snapshot.index, log.applied) > settings.snapshot_log_bytes
 
     def _first_kept(self, index: int) -> int:
         """What a snapshot at `index` leaves in the log."""

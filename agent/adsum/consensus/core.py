@@ -484,7 +484,7 @@ class ConsensusCore:
         self.reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
-        self.compaction.look_at_size()
+        self.compaction.look_at_size(self._now_ns)
         has_more = self._unapplied or self.raft.has_more_to_apply
         self._is_due = bool(is_change or has_more or self.proposing.queue.count)
 
