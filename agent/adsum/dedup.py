@@ -7,17 +7,32 @@ the oldest of its writes that is still open, the low water, with each of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
+from msgspec.structs import replace
 
 
-class DedupKey(NamedTuple):
-    """Names a request across retries. Results at and above `low_water` may still be asked for again."""
+class DedupKey(Struct, frozen=True, gc=False, array_like=True):
+    """Names a request across retries. Results at and above `low_water` may still be asked for again. Each
+    entry of the log in memory has one, and the garbage collector has nothing to find in them."""
 
     client: str  # the agent that accepted the request; 1 to CLIENT_BYTES_MAX bytes
     generation: int
     sequence: int
     low_water: int
     attempt: int = 0  # counted by whoever retries: a later one may meet what an earlier one did
+
+    @property
+    def name(self) -> tuple[str, int, int]:
+        """The same in all attempts."""
+        return self.client, self.generation, self.sequence
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """What follows on the client, in the log and on the wire."""
+        return self.generation, self.sequence, self.low_water, self.attempt
+
+    def again(self) -> DedupKey:
+        return replace(self, attempt=self.attempt + 1)
 
 
 class WriteNumbers:

@@ -123,7 +123,7 @@ def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
     assert answers(bench) == []
     bench.pass_ms(50)
     (again,) = bench.taken(AskLeader)
-    assert again.dedup == KEY._replace(attempt=1)
+    assert again.dedup == KEY.again()
 
 
 def test_what_the_old_leader_never_answers_is_asked_of_the_new_one() -> None:
@@ -137,7 +137,7 @@ def test_what_the_old_leader_never_answers_is_asked_of_the_new_one() -> None:
     bench.settle()
     bench.pass_ms(50)
     again = [(asked.node, asked.data, asked.dedup) for asked in bench.taken(AskLeader)]
-    assert again == [("c", b"a", KEY._replace(attempt=1)), ("c", None, None)]
+    assert again == [("c", b"a", KEY.again()), ("c", None, None)]
     assert answers(bench) == []
     bench.effects += bench.core.report(bench.now, LeaderAnswered(1, b"by the old one, at last"))
     assert answers(bench) == []

@@ -25,7 +25,7 @@ NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 # they are loaded before the first answer to DNS.
 STRUCTS = {"msgspec", "msgspec.msgpack", "msgspec.structs"}
 SPEAKERS_OF_KEYS = (
-    *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
+    *("adsum.accepting", "adsum.dedup", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
     *("adsum.external", "adsum.packed", "adsum.session", "adsum.store_requests", "adsum.transactions"),
     *("adsum.agent.agent_request", "adsum.agent.asking", "adsum.agent.forwarding"),
     "adsum.agent.store_publishing",

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -387,7 +388,7 @@ def retries_go_under_a_new_key(patch: pytest.MonkeyPatch) -> None:
     ) -> None:
         original(self, request, outcome, now_ns, answers)
         if request.dedup is not None and not request.is_over:
-            request.dedup = request.dedup._replace(client=request.dedup.client + " again")
+            request.dedup = msgspec.structs.replace(request.dedup, client=request.dedup.client + " again")
 
     original = HeldRequests.concluded
     patch.setattr(HeldRequests, "concluded", concluded)

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from adsum import forwarded, kv
 from adsum.address import Address
@@ -92,8 +93,8 @@ async def declined(server: Server, method: str, body: bytes, caller: Peer = AGEN
 async def test_a_write_is_done_under_the_name_that_the_agent_gave_it_and_once() -> None:
     server = Server()
     assert await server.write(PUT) == StoreAnswer(StoreOutcome.DONE, 1, 1, 1)
-    await server.write(KeyWrite(KeyVerb.DELETE, b"k"), KEY._replace(sequence=2))
-    assert await server.write(PUT, KEY._replace(attempt=1)) == StoreAnswer(StoreOutcome.DONE, 1, 1, 1)
+    await server.write(KeyWrite(KeyVerb.DELETE, b"k"), replace(KEY, sequence=2))
+    assert await server.write(PUT, KEY.again()) == StoreAnswer(StoreOutcome.DONE, 1, 1, 1)
     assert (await server.read(READ)).found.keys == []
 
 
@@ -128,7 +129,7 @@ async def test_nobody_writes_in_another_agents_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [KEY._replace(generation=-1), KEY._replace(sequence=1 << 63), KEY._replace(attempt=1 << 32)]
+    "key", [replace(KEY, generation=-1), replace(KEY, sequence=1 << 63), replace(KEY, attempt=1 << 32)]
 )
 async def test_a_name_that_the_log_cannot_keep_is_refused(key: DedupKey) -> None:
     server = Server()
@@ -184,7 +185,7 @@ async def test_a_blocked_read_is_answered_by_the_change_and_given_up_with_its_ca
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
         assert len(server.consensus.keys.waiters) == 1
-        await server.write(KeyWrite(KeyVerb.PUT, b"k", b"w"), KEY._replace(sequence=2))
+        await server.write(KeyWrite(KeyVerb.PUT, b"k", b"w"), replace(KEY, sequence=2))
     assert [each.records[0].value for each in found] == [b"w"]
     with trio.move_on_after(0):
         await server.read(KeyRead(ReadShape.KEY, b"k", since=2))
@@ -209,9 +210,9 @@ async def test_a_large_answer_is_told_in_pieces_of_one_moment() -> None:
     server = Server()
     for number in range(5):
         value = b"%d" % number * 300_000
-        await server.write(KeyWrite(KeyVerb.PUT, b"t/%d" % number, value), KEY._replace(sequence=number + 1))
+        await server.write(KeyWrite(KeyVerb.PUT, b"t/%d" % number, value), replace(KEY, sequence=number + 1))
     first = await server.read(KeyRead(ReadShape.TREE, b"t/"))
-    await server.write(KeyWrite(KeyVerb.DELETE_TREE, b"t/"), KEY._replace(sequence=6))
+    await server.write(KeyWrite(KeyVerb.DELETE_TREE, b"t/"), replace(KEY, sequence=6))
     second = await server.more(first.more)
     third = await server.more(second.more)
     pieces = [first.found, second.found, third.found]
@@ -228,7 +229,7 @@ async def test_the_rest_of_an_answer_is_its_askers_and_kept_for_half_a_minute(
     server = Server()
     for number in range(3):
         put = KeyWrite(KeyVerb.PUT, b"t/%d" % number, bytes(400_000))
-        await server.write(put, KEY._replace(sequence=number + 1))
+        await server.write(put, replace(KEY, sequence=number + 1))
     tree = KeyRead(ReadShape.TREE, b"t/")
     number = (await server.read(tree)).more
     other = Peer(AGENT.address, PeerIdentity(bytes(16)), 1, is_authenticated=False)
@@ -243,7 +244,7 @@ async def test_the_rest_of_an_answer_is_its_askers_and_kept_for_half_a_minute(
 
 
 async def change(server: Server, asked: StoreChange, sequence: int) -> StoreAnswer:
-    body = forwarded.encode(ForwardedChange(asked, KEY._replace(sequence=sequence), WALL_MS, 0))
+    body = forwarded.encode(ForwardedChange(asked, replace(KEY, sequence=sequence), WALL_MS, 0))
     return kv.decode_answer(await server.answer("store.change", body))
 
 
@@ -295,7 +296,7 @@ async def test_who_waits_for_sessions_is_answered_by_the_one_that_ends(
 
     nursery.start_soon(wait)
     await trio.sleep(1)
-    await server.write(PUT, KEY._replace(sequence=2))
+    await server.write(PUT, replace(KEY, sequence=2))
     await trio.sleep(1)
     assert bodies == [], "a key concerns nobody who waits for a session"
     await change(server, SessionDestroy(session(1).id), 3)

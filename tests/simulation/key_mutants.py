@@ -96,12 +96,12 @@ def reads_are_confirmed_by_nobody(patch: pytest.MonkeyPatch) -> None:
 
 def retries_go_under_another_name(patch: pytest.MonkeyPatch) -> None:
     names = count(10_000)
-    _change_name(patch, lambda key: key._replace(sequence=next(names)))
+    _change_name(patch, lambda key: msgspec.structs.replace(key, sequence=next(names)))
 
 
 def later_attempts_look_like_the_first(patch: pytest.MonkeyPatch) -> None:
     """Where nobody remembers, the first is begun anew."""
-    _change_name(patch, lambda key: key._replace(attempt=0))
+    _change_name(patch, lambda key: msgspec.structs.replace(key, attempt=0))
 
 
 def _change_name(patch: pytest.MonkeyPatch, change: Callable[[DedupKey], DedupKey]) -> None:

@@ -243,7 +243,7 @@ class SmallWorld:
         for place in copies:
             self.floating[place] = self.floating[place]._replace(is_heard=False)
         last = self.newest[number]
-        dedup = last.dedup._replace(attempt=last.dedup.attempt + 1)
+        dedup = last.dedup.again()
         self._float(last._replace(dedup=dedup, is_heard=True))
 
     def _float(self, entry_: Floating) -> None:

@@ -115,7 +115,7 @@ def test_a_repeated_request_is_answered_and_not_run_again() -> None:
     key = DedupKey("agent-1", generation=7, sequence=1, low_water=0)
     first = store.run(Put(b"a", b"1"), key)
     store.put(b"a", b"2")
-    assert store.run(Put(b"a", b"1"), key._replace(attempt=1)) == first
+    assert store.run(Put(b"a", b"1"), key.again()) == first
     record = store.space.get(b"a")
     assert record is not None
     assert record.value == b"2"

@@ -414,7 +414,7 @@ class Forwarding:
         if is_sent and asking.read is None:
             self.counters.doubtful += not asking.is_doubtful
             asking.is_doubtful = True
-            asking.key = asking.key._replace(attempt=asking.key.attempt + 1)
+            asking.key = asking.key.again()
         self._passed(asking, KeyRefusal(KeyCause.NO_LEADER, sentence))
 
     def _avoid(self, server: bytes) -> None:

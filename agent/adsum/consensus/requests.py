@@ -133,7 +133,7 @@ class HeldRequests:
                 self.counters.doubtful += 1
                 request.is_doubtful = True
                 assert request.dedup is not None, "without a key it is not tried again"
-                request.dedup = request.dedup._replace(attempt=request.dedup.attempt + 1)
+                request.dedup = request.dedup.again()
             self._retries.append((now_ns + RETRY_NS, request))
         else:
             self._end(request, outcome, answers)

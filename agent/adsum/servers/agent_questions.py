@@ -118,7 +118,7 @@ class AgentQuestions:
         return proposed
 
     def _may_propose(self, node_id: bytes, key: DedupKey, answered: AgentAnswered) -> bool:
-        numbers = key[1:]
+        numbers = key.numbers
         if key.client != node_of(node_id):
             self.counters.impostors += 1
             answered(_failed("this write is in another agent's name"))

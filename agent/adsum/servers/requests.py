@@ -221,7 +221,7 @@ def _index(answer: bytes) -> int | Exception:
 
 
 def _encode_proposal(data: bytes, dedup: DedupKey | None) -> bytes:
-    return cbor2.dumps([data, list(dedup) if dedup is not None else None])
+    return cbor2.dumps([data, [dedup.client, *dedup.numbers] if dedup is not None else None])
 
 
 def _decode_proposal(body: bytes) -> tuple[bytes, DedupKey | None]:

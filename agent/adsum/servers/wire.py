@@ -90,7 +90,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
         pieces.append(pack(*numbers, len(client), len(data)))
         if dedup is not None:
             assert client, "a request without a client could not be read back"
-            pieces += client, _DEDUP.pack(*dedup[1:])
+            pieces += client, _DEDUP.pack(*dedup.numbers)
         pieces.append(data)
     return b"".join(pieces)
 

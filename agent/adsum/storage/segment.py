@@ -249,7 +249,7 @@ def _encode_entry(entry: Entry) -> bytes:
     assert client, "a request without a client could not be read back"
     length = _ENTRY_BYTES + len(client) + _DEDUP.size + len(data)
     head = _ENTRY.pack(length, _ENTRY_KIND, entry.kind, len(client), *numbers)
-    return b"".join((head, client, _DEDUP.pack(*dedup[1:]), data))
+    return b"".join((head, client, _DEDUP.pack(*dedup.numbers), data))
 
 
 def _encode_other(record: Record) -> bytes:

@@ -53,7 +53,7 @@ def _replayed(written: Written) -> tuple[KeyTimeline, dict[Told, list[int]]]:
         ran = written.by_index[index]
         answer = decode_answer(ran.answer)
         assert ran.entry.dedup is not None, "agents name their writes"
-        name = ran.entry.dedup[:3]
+        name = ran.entry.dedup.name
         if answer.outcome in RUN and answer.index == index:
             first = first_of.setdefault(name, index)
             demand(first == index, f"{name} was run at {first}, and again at {index}")

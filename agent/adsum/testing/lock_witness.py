@@ -82,7 +82,7 @@ def _replayed(written: Written) -> LockStory:
     for index in sorted(written.by_index):
         ran = written.by_index[index]
         answer = decode_answer(ran.answer)
-        name = ran.entry.dedup[:3] if ran.entry.dedup is not None else index
+        name = ran.entry.dedup.name if ran.entry.dedup is not None else index
         if answer.outcome not in RUN or answer.index != index:
             demand(not ran.changes, f"{index} was answered by {answer}, and changed {ran.changes}")
             if answer.outcome in RUN:
