@@ -97,6 +97,17 @@ def test_what_is_heard_twice_is_pushed_once() -> None:
     assert pushed(stage) == []
 
 
+def test_another_payload_of_the_same_mark_keeps_nothing_from_being_pushed_or_handed_over() -> None:
+    stage = quiet(*FEW)
+    twin = b"junkT\xa1o\xd6"
+    assert mark_of(twin) == mark_of(b"critical")
+    stage.packet("m1", PacketKind.GOSSIP, carried=[twin], flags=PacketFlag.NOT_ON)
+    stage.command(Carry("check", b"critical", is_urgent=True))
+    assert [packet.carried for packet in pushed(stage)] == [[b"critical"]] * len(FEW)
+    (answer,) = sent(stage.packet("m3", PacketKind.GOSSIP, want=mark_of(twin)), PacketKind.GOSSIP, to="m3")
+    assert answer.carried == [b"critical"]
+
+
 def test_news_of_ten_milliseconds_goes_in_one_datagram_to_each() -> None:
     stage = quiet(*MANY)
     for number in range(10):

@@ -203,6 +203,8 @@ class SharedState:
         born_ns = self._born_ns(now, subject, telling)
         entry = self.broadcasts.queues[kind].put(born_ns, subject, encoded, is_urgent=is_urgent)
         heard = self.recent.get(entry.mark)
+        if heard is not None and heard.payload != encoded:
+            heard = None  # another of the same mark
         if heard is None:  # it is named in ticks, so others will ask for it, or name it themselves
             is_claim = kind is not Class.CATALOG
             news = RecentPayload(entry.payload, born_ns, is_claim=is_claim)
