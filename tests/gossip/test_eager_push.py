@@ -228,6 +228,17 @@ def test_an_answer_is_as_good_as_a_push() -> None:
     assert [each.payloads for each in heard] == [(b"delta",)]
 
 
+def test_what_members_tell_is_remembered_up_to_so_many_bytes() -> None:
+    stage = quiet(*FEW)
+    for number in range(16_000):
+        stage.packet("m1", PacketKind.GOSSIP, carried=[b"%05d" % number * 250])
+    recent = stage.core._shared.recent
+    told = (b"%05d" % number * 250 for number in range(16_000))
+    kept = [payload for payload in told if recent.get(mark_of(payload)) is not None]
+    assert sum(map(len, kept)) < 4.2 * 1024 * 1024
+    assert kept[-1] == b"15999" * 250
+
+
 def test_events_are_pushed_like_other_news() -> None:
     stage = quiet(*FEW)
     stage.command(FireEvent("deploy", b"42"))

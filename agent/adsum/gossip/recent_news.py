@@ -17,6 +17,7 @@ from adsum.now import SECOND
 
 HALF_NS = 4 * SECOND  # news is marked for less than one, however slowly it is told
 HALF_MAX = 8_192
+HALF_BYTES_MAX = 2 * 1024 * 1024  # as many flips with outputs; full datagrams would take 11 MB
 
 
 class RecentPayload(NamedTuple):
@@ -31,6 +32,7 @@ class RecentNews:
         self._young: dict[bytes, RecentPayload] = {}
         self._old: dict[bytes, RecentPayload] = {}
         self._begun_ns = 0
+        self._young_bytes = 0
 
     def get(self, mark: bytes) -> RecentPayload | None:
         return self._young.get(mark) or self._old.get(mark)
@@ -39,9 +41,11 @@ class RecentNews:
         return mark in self._young or mark in self._old
 
     def add(self, now_ns: int, mark: bytes, news: RecentPayload) -> None:
-        if len(self._young) >= HALF_MAX or now_ns - self._begun_ns >= HALF_NS:
-            self._old, self._young, self._begun_ns = self._young, {}, now_ns
+        is_full = len(self._young) >= HALF_MAX or self._young_bytes >= HALF_BYTES_MAX
+        if is_full or now_ns - self._begun_ns >= HALF_NS:
+            self._old, self._young, self._young_bytes, self._begun_ns = self._young, {}, 0, now_ns
         self._young[mark] = news
+        self._young_bytes += len(news.payload)
 
 
 def mark_of(payload: bytes) -> bytes:
