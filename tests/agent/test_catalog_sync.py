@@ -10,6 +10,8 @@ from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.items import Item, term
 from adsum.gossip.commands import ForceLeave, Join
+from adsum.gossip.effects import Send
+from adsum.gossip.wire import HEADER_BYTES, decode
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.samples import TTL_CHECK, WEB
@@ -93,3 +95,15 @@ def test_what_an_alias_repeats_is_published_with_what_it_repeats() -> None:
     cluster.run_for(SECOND // 2)
     seen = {row.value.check_id: row.value.status for _host, row in cluster.agent(1).core.view.checks()}
     assert (seen["service:web1"], seen["alias"]) == (CheckStatus.PASSING, CheckStatus.PASSING)
+
+
+def test_what_changed_is_published_and_pushed_by_one_tick() -> None:
+    """A turn of the loop between the two is a turn of everything else that is due."""
+    cluster = AgentCluster(3)
+    cluster.join_all()
+    cluster.give(0, RegisterService(replace(WEB, checks=(TTL_CHECK,))))
+    cluster.run_for(30 * SECOND)
+    core, now = cluster.agent(0).core, cluster.now
+    core.command(now, 1, ReportTtl(TTL_CHECK.check_id, CheckStatus.PASSING, "back"))
+    sent = [decode(each.message[HEADER_BYTES:]) for each in core.tick(now) if isinstance(each, Send)]
+    assert [len(packet.carried) for packet in sent] == [1, 1]

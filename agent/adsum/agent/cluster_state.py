@@ -195,11 +195,11 @@ class ClusterState:
         is_better_known = self.sharing.replication.agreed_ns is not None
         if self.sharing.shows_saved and (is_better_known or now.monotonic_ns >= self._saved_until_ns):
             self.sharing.forget_saved(now)
-        if is_due(now, self.gossip.deadline()):
-            effects += self._absorb(now, self.gossip.tick(now))
         if is_due(now, self.sharing.deadline()):
             self.sharing.replication.tick(now)
             effects += self.sharing.settled(now)
+        if is_due(now, self.gossip.deadline()):  # what was published just now is pushed with it
+            effects += self._absorb(now, self.gossip.tick(now))
         return effects
 
     def deadline(self) -> int | None:
