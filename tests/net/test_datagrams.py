@@ -89,6 +89,16 @@ async def test_a_closed_port_is_reported_and_the_socket_goes_on(host: str) -> No
         await heard_by_one.until(messages=1)
 
 
+async def test_a_closed_port_is_reported_beside_a_datagram_though_a_send_took_its_error() -> None:
+    gone = closed_port("127.0.0.1")
+    async with running() as (one, heard), running() as (other, _):
+        one.send(Send(gone, MESSAGE))
+        one.send(Send(other.address, MESSAGE))
+        other.send(Send(one.address, MESSAGE))
+        await heard.until(messages=1, unreachable=1)
+    assert heard.unreachable == [gone]
+
+
 async def test_oversized_datagrams_are_dropped_at_both_ends() -> None:
     async with running() as (one, heard):
         with bind_udp("127.0.0.1", 0) as stranger:

@@ -134,6 +134,7 @@ class GossipDatagrams:
     def _drain(self) -> None:
         counters, bytes_max = self.counters, self._bytes_max
         receive, open_, origins, lets_in = self._sock.recvfrom, self._door.open, self._origins, self._lets_in
+        received, errors = counters.received, counters.receive_errors
         for _ in range(DATAGRAMS_PER_WAKE):
             try:
                 datagram, origin = receive(bytes_max + 1)
@@ -158,7 +159,9 @@ class GossipDatagrams:
                 self._faults.dropped("datagram", error)
         else:
             counters.drains_full += 1
-        self._drain_errors()
+        # Those that wait make the socket readable as well: without a datagram, if none came.
+        if counters.received == received or counters.receive_errors > errors:
+            self._drain_errors()
 
     def _drain_errors(self) -> None:
         for _ in range(ERRORS_PER_WAKE):
