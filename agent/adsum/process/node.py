@@ -22,6 +22,7 @@ from adsum.agent.saved_catalog import SavedCopy
 from adsum.effects import AnsweredWith, LogLine, Notify, Persist, Reply, Save, Severity, Value
 from adsum.logs.faults import Faults
 from adsum.now import SECOND, Now
+from adsum.process.alarm import Alarm
 from adsum.process.system_clock import system_now
 from adsum.process.watches import Watches
 
@@ -58,7 +59,7 @@ class AgentRim:
         }
         self._pending: dict[int, _Pending] = {}  # one for each request being answered
         self._requests = 0
-        self._nap = trio.CancelScope()
+        self._alarm = Alarm()
         self._alarm_ns: int | None = None
 
     def start(self, copy: SavedCopy | None) -> None:
@@ -97,11 +98,9 @@ class AgentRim:
         self.perform(self.core.receive(self.now(), message))
 
     async def keep_time(self) -> None:
+        self._set_alarm()
         while True:
-            with trio.CancelScope() as self._nap:
-                self._alarm_ns = None
-                self._set_alarm()
-                await trio.sleep_forever()
+            await self._alarm.rings()
             try:
                 self.perform(self.core.tick(self.now()))
             except Exception as error:  # what others said may be what it stumbles over now
@@ -135,9 +134,9 @@ class AgentRim:
             return
         self._alarm_ns = alarm_ns
         if alarm_ns is None:
-            self._nap.deadline = math.inf
+            self._alarm.set(math.inf)
         else:
-            self._nap.deadline = trio.current_time() + (alarm_ns - self.now().monotonic_ns) / SECOND
+            self._alarm.set(trio.current_time() + (alarm_ns - self.now().monotonic_ns) / SECOND)
 
 
 def _log(line: LogLine) -> None:
