@@ -154,6 +154,27 @@ async def test_blocked_endpoints_are_blocked_by_prefix() -> None:
     assert (await ask("GET", "/v1/status/leader", rules)).status == 200
 
 
+async def test_what_was_found_last_stands_for_nothing_that_is_blocked_or_has_its_own_route() -> None:
+    async def handle(request: Request, rest: str) -> Response:
+        return text(200, f"{request.method} {rest}")
+
+    async def own(_request: Request, _rest: str) -> Response:
+        return text(200, "its own")
+
+    routes = [
+        Route(("GET", "PUT"), "/v1/kv/", handle, rest=True),
+        Route(("GET",), "/v1/kv/own", own),
+        Route(("GET",), "/v1/event/", handle, rest=True),
+    ]
+    router = Router(routes, HttpRules(block_endpoints=("/v1/event/secret", "/v1/kv/secret")))
+    answers = []
+    for target in (b"/v1/kv/a", b"/v1/kv/own", b"/v1/kv/secret", b"/v1/event/a", b"/v1/event/secret/b"):
+        answer = await router.answer(request_of("GET", target))
+        answers.append((answer.status, answer.body.plain))
+    blocked = 403, b"Endpoint is blocked by agent configuration"
+    assert answers == [(200, b"GET a"), (200, b"its own"), blocked, (200, b"GET a"), blocked]
+
+
 async def test_writes_are_taken_from_the_configured_networks_only() -> None:
     rules = HttpRules(
         allow_write_http_from=(ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))

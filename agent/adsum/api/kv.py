@@ -22,7 +22,7 @@ from adsum.api.blocking import check_consistency, parse_asked
 from adsum.api.key_reader import KeyReader
 from adsum.api.store_access import StoreAccess, meta_of, mode_of, refusal_text
 from adsum.durations import format_duration
-from adsum.http.request import VERBATIM_UNDER, Query, Request, TakesAnswer, decoded_once, raw_path
+from adsum.http.request import VERBATIM_UNDER, Query, Request, TakesAnswer
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
 from adsum.http.router import HttpRefusal, Route
 from adsum.kv import (
@@ -109,7 +109,7 @@ class KvEndpoints(EndpointFamily):
         return self._shown(request.query, asked, found, listed)
 
     def _asked_of(self, request: Request, rest: str) -> KeyWrite | KeyRead:
-        key = key_of(request, rest)
+        key = rest.encode(errors="surrogateescape")  # as it came: of a key nothing is cleaned away
         if b"?" not in request.target and key:
             if request.method == "GET":
                 return KeyRead(ReadShape.KEY, key)
@@ -174,12 +174,6 @@ class KvEndpoints(EndpointFamily):
 
 
 # What is asked.
-
-
-def key_of(request: Request, rest: str) -> bytes:
-    """As it came: what would be cleaned away from another path is part of a key."""
-    raw = raw_path(request.target)
-    return decoded_once(raw[len(PATH) :]) if raw.startswith(VERBATIM_UNDER) else rest.encode()
 
 
 def put_of(request: Request, key: bytes, value_bytes_max: int) -> KeyWrite:

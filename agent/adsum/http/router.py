@@ -81,12 +81,12 @@ Families = Mapping[str, Callable[[], list[Route]]]
 class Prefix:
     """Of a route with a rest."""
 
-    __slots__ = ("is_last", "path", "route")
+    __slots__ = ("is_alone", "path", "route")
 
     def __init__(self, route: Route) -> None:
         self.path = route.path.encode()
         self.route = route
-        self.is_last = True  # no other begins with it
+        self.is_alone = True  # nothing that begins with it is another's, or is blocked
 
 
 class Router:
@@ -99,16 +99,16 @@ class Router:
     ) -> None:
         self._exact: dict[bytes, Route] = {}
         self._prefixes: dict[bytes, Prefix] = {}
-        self._recent: Prefix | None = None  # the last one that was found, if it is the last of its path
+        self._recent: Prefix | None = None  # the last one that was found, if it is alone
         self._depth_max = 0
         self._with_begin: tuple[bytes, ...] = ()
-        self._add(routes)
-        self._families = {begins.encode(): make for begins, make in (families or {}).items()}
-        self._beginnings = tuple(self._families)
-        self._counters = HttpCounters() if counters is None else counters
-        self._complaints = Complaints(logger)
         self._rules = HttpRules() if rules is None else rules
         self._blocked = tuple(begins.encode() for begins in self._rules.block_endpoints)
+        self._families = {begins.encode(): make for begins, make in (families or {}).items()}
+        self._beginnings = tuple(self._families)
+        self._add(routes)
+        self._counters = HttpCounters() if counters is None else counters
+        self._complaints = Complaints(logger)
         self._site_headers = encode_headers(self._rules.response_headers)
 
     def _add(self, routes: Sequence[Route]) -> None:
@@ -123,7 +123,9 @@ class Router:
         self._with_begin += tuple(route.path.encode() for route in routes if route.begin is not None)
         self._recent = None
         for path, prefix in self._prefixes.items():
-            prefix.is_last = not any(other.startswith(path) for other in self._prefixes if other != path)
+            others = (*self._prefixes, *self._exact, *self._blocked, *self._beginnings)
+            is_above = any(other.startswith(path) for other in others if other != path)
+            prefix.is_alone = not (is_above or path.startswith(self._blocked))
 
     async def answer(self, request: Request) -> Response:
         try:
@@ -158,15 +160,19 @@ class Router:
     def _admit(self, request: Request) -> tuple[Route, str] | Response:
         """The route and its rest, or what is answered without a handler. Raises the refusals."""
         check_browser(self._rules.browser, request)
-        path = _path_bytes(request)
-        if path.startswith(self._blocked):
-            self._counters.rejected["blocked_endpoint"] += 1
-            raise HttpRefusal(403, "Endpoint is blocked by agent configuration")
-        if path.startswith(self._beginnings):
-            self._load(path)
-        route = self._find_route(path)
-        if route is None:
-            return empty(404)
+        path, recent = _path_bytes(request), self._recent
+        route: Route | None
+        if recent is not None and path.startswith(recent.path):
+            route = recent.route
+        else:
+            if path.startswith(self._blocked):
+                self._counters.rejected["blocked_endpoint"] += 1
+                raise HttpRefusal(403, "Endpoint is blocked by agent configuration")
+            if path.startswith(self._beginnings):
+                self._load(path)
+            route = self._find_route(path)
+            if route is None:
+                return empty(404)
         if request.method not in route.methods:
             if not _is_put_by_post(request, route):
                 allow = (("Allow", route.allow),)
@@ -204,16 +210,15 @@ class Router:
         """For good once it is done: it may fail for want of a file, and be tried again."""
         beginning = next(filter(path.startswith, self._families))
         make = self._families[beginning]
-        self._add(make())
+        routes = make()
         self._families = {begins: other for begins, other in self._families.items() if other != make}
         self._beginnings = tuple(self._families)
+        self._add(routes)
 
     def _find_route(self, path: bytes) -> Route | None:
         """Looked up anew each time: ids are without number, and to remember what each is costs as much."""
         if path in self._exact:
             return self._exact[path]
-        if self._recent is not None and path.startswith(self._recent.path):
-            return self._recent.route
         found, end = None, 0
         for _ in range(self._depth_max):
             end = path.find(b"/", end) + 1
@@ -223,7 +228,7 @@ class Router:
             prefix = self._prefixes.get(path[:end])
             if prefix is not None:
                 found = prefix.route
-                if prefix.is_last:
+                if prefix.is_alone:
                     self._recent = prefix
                     break
         return found
