@@ -64,6 +64,7 @@ class Proposing:
         self.waiting = Proposals()
         self.queue = ProposalQueue(settings.proposals_queued_max, settings.proposals_queued_bytes_max)
         self.gathered: list[QueuedProposal] = []
+        self.gathered_ns = 0  # when the first of those that have not left came; 0: there is none
         self._gathered_bytes = 0
         self._left_index = 0  # of the log: up to there entries are on their way to the quorum
         self._gather_until_ns = 0  # or until those are committed
@@ -84,6 +85,7 @@ class Proposing:
         if core.is_stopping or not core.storing.has_room:
             core.check_open()
         if self.gathers:
+            self.gathered_ns = self.gathered_ns or core.now_ns
             self.gathered.append(QueuedProposal(data, token, dedup, term))
             self._gathered_bytes += len(data)
             return False
@@ -122,6 +124,7 @@ class Proposing:
         """All that is in the log did, to the disk and to others: what comes from now on gathers."""
         self._left_index = self._core.raft.replica.log.last_index
         self._gather_until_ns = self._core.now_ns + GATHER_NS_MAX
+        self.gathered_ns = 0
 
     def admit_gathered(self) -> None:
         gathered, self.gathered, self._gathered_bytes = self.gathered, [], 0

@@ -42,6 +42,7 @@ from adsum.storage.raft_log import RaftLog
 FAREWELL_S = 0.05
 HEARD_MAX = 64  # twice the members that consensus may have
 SNAPSHOT_EDGES_S = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+TIMER_EARLY_S_MAX = 0.001  # a wake for nothing costs more than to set it anew, and that more than nothing
 PROGRESS_S = 0.1  # a disk that says nothing for half a second counts as silent
 LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING, Severity.ERROR: logging.ERROR}
 
@@ -111,8 +112,10 @@ class Driver:
         self._broken = ""
         self._progress_told_s = -math.inf
         self._handed_over = trio.Event()
-        self._woken = trio.Event()
-        self._changed = trio.Event()
+        self._is_woken = False
+        # Of `_work`, and of whoever waits for changes; an event each time would cost three times as much.
+        self._sleep = trio.lowlevel.ParkingLot()
+        self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.CancelScope()
         self.leader_since_ms = 0  # wall clock, when the present leader was seen to lead; 0 without one
         self._seen_leader: MemberId | None = None
@@ -212,7 +215,7 @@ class Driver:
 
     async def changed(self) -> None:
         """Until the role, the leader, the term, or what is applied is another than now."""
-        await self._changed.wait()
+        await self._changed.park()
 
     # How it runs.
 
@@ -241,7 +244,7 @@ class Driver:
 
     async def _work(self) -> None:
         while True:
-            self._woken = trio.Event()
+            self._is_woken = False
             if self._raised is not None:
                 raise self._raised
             if self._has_news:
@@ -251,7 +254,10 @@ class Driver:
             if self.core.deadline() is None:
                 await trio.sleep(FAREWELL_S)
                 raise StoreBroken(self._broken)
-            await self._woken.wait()
+            if self._is_woken:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._sleep.park()
 
     def _turn(self, now: Now) -> None:
         self._has_news = False
@@ -277,13 +283,15 @@ class Driver:
     def _raise_in_work(self, error: BaseException) -> None:
         """There it ends the process; whoever called may survive any error of ours."""
         self._raised = error
-        self._woken.set()
+        self._wake_work()
 
     def _set_timer(self, now: Now) -> None:
         due_ns = self.core.deadline()
         if due_ns is None or due_ns <= now.monotonic_ns:
             self._wake()
-        elif (due_s := trio.current_time() + (due_ns - now.monotonic_ns) / SECOND) < self._timer.deadline:
+            return
+        due_s, set_s = trio.current_time() + (due_ns - now.monotonic_ns) / SECOND, self._timer.deadline
+        if due_s < set_s or due_s > set_s + TIMER_EARLY_S_MAX:
             self._timer.deadline = due_s
 
     def _take_turn(self, now: Now) -> None:
@@ -307,10 +315,14 @@ class Driver:
     def _wake(self) -> Now:
         """The time is read once a round of the loop."""
         self._has_news = True
-        if not self._woken.is_set():
-            self._woken.set()
+        if not self._is_woken:
+            self._wake_work()
             self._round_now = self._now()
         return self._round_now
+
+    def _wake_work(self) -> None:
+        self._is_woken = True
+        self._sleep.unpark()
 
     def _note_heard(self, node: str, now: Now) -> None:
         if len(self._heard_ns) >= HEARD_MAX:  # of those who were members once
@@ -372,8 +384,7 @@ class Driver:
         self._tell_change()
 
     def _tell_change(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.unpark_all()
 
     def _break(self, effect: effects.ServerBroken) -> None:
         self._broken = effect.sentence
