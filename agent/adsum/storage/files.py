@@ -85,14 +85,18 @@ class OsFile:
         return b"".join(pieces)
 
     def write(self, offset: int, content: bytes) -> None:
-        written = 0
-        while written < len(content):  # it stops short for want of room, and says why only if asked again
-            with _failing(f"write {self._name}"):
+        try:
+            written = os.pwrite(self._descriptor, content, offset)
+            while written < len(content):  # it stopped short for want of room, and says why if asked again
                 written += os.pwrite(self._descriptor, content[written:], offset + written)
+        except OSError as error:
+            raise _ours(error, f"write {self._name}") from error
 
     def sync(self) -> None:
-        with _failing(f"sync {self._name}"):
+        try:
             os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise _ours(error, f"sync {self._name}") from error
 
     def length(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -188,9 +192,13 @@ def _failing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in OUT_OF_ROOM:
-            raise DiskFull(f"could not {what}: no space left") from error
-        raise StorageFailed(f"could not {what}: {error.strerror}") from error
+        raise _ours(error, what) from error
+
+
+def _ours(error: OSError, what: str) -> DiskFull | StorageFailed:
+    if error.errno in OUT_OF_ROOM:
+        return DiskFull(f"could not {what}: no space left")
+    return StorageFailed(f"could not {what}: {error.strerror}")
 
 
 def _sync_path(path: Path) -> None:
