@@ -6,9 +6,8 @@ import pytest
 
 from adsum.consensus import commands
 from adsum.consensus.commands import ProposalUrgency
-from adsum.consensus.effects import AnswerRequests, StoreGroup
+from adsum.consensus.effects import AnswerRequests
 from adsum.consensus.errors import OutcomeUnknown, QueueFull, Stopping
-from adsum.consensus.reports import GroupStored
 from adsum.consensus.settings import RaftSettings, ServerSettings
 from adsum.dedup import DedupKey
 from adsum.now import Now
@@ -164,102 +163,3 @@ def test_a_follower_has_no_queue() -> None:
     bench = Bench((A, B), NARROW)
     with pytest.raises(NotLeader):
         propose(bench, "1")
-
-
-# What comes while something is under way.
-
-
-def given_out(bench: Bench) -> list[list[bytes]]:
-    """To the disk, by groups."""
-    groups = bench.taken(StoreGroup)
-    for group in groups:
-        bench.effects += bench.core.report(bench.now, GroupStored(group.ticket, needs_segment=False))
-    return [[entry.data for change in group.changes for entry in change.entries] for group in groups]
-
-
-def test_what_comes_while_entries_are_under_way_gathers_and_leaves_together_when_they_are_committed() -> None:
-    bench = leading()
-    propose(bench, "1", "2")
-    bench.tick()
-    propose(bench, "3")
-    submit(bench, "4")
-    bench.tick()
-    log = bench.core.raft.replica.log
-    assert [entry.data for entry in log.entries(3, log.last_index)] == [b"1", b"2"]
-    assert given_out(bench) == [[b"1", b"2"]]
-    propose(bench, "5")  # it follows on those that came before it, though nothing is under way any more
-    bench.tick()
-    assert given_out(bench) == [[b"3", b"4", b"5"]]
-    bench.settle()
-    assert bench.machine.words == [b"1", b"2", b"3", b"4", b"5"]
-    assert [token for token, _ in answers(bench)] == ["1", "2", "3", "4", "5"]
-
-
-def test_who_comes_alone_waits_for_nothing() -> None:
-    bench = leading()
-    for word in ("1", "2", "3"):
-        submit(bench, word)
-        assert not bench.core.gathers
-        bench.settle()
-    assert bench.now == Now(0, 0)
-    assert bench.machine.words == [b"1", b"2", b"3"]
-
-
-def test_a_quorum_that_takes_its_time_is_not_waited_for() -> None:
-    bench = leading()
-    propose(bench, "1")
-    bench.tick()
-    propose(bench, "2")
-    bench.pass_ms(4)
-    assert bench.core.raft.replica.log.last_index == 3
-    bench.pass_ms(1)
-    assert bench.core.raft.replica.log.last_index == 4
-    propose(bench, "3")  # and what comes then gathers for as long
-    bench.pass_ms(4)
-    assert bench.core.raft.replica.log.last_index == 4
-    bench.pass_ms(1)
-    assert bench.core.raft.replica.log.last_index == 5
-    bench.settle()
-    assert bench.machine.words == [b"1", b"2", b"3"]
-
-
-def test_what_is_under_way_alone_makes_nothing_due_once_the_time_is_over() -> None:
-    bench = leading()
-    propose(bench, "1")
-    bench.tick()
-    bench.pass_ms(6)
-    due_ns = bench.core.deadline()
-    assert due_ns is not None
-    assert due_ns > bench.now.monotonic_ns
-
-
-def test_no_more_gathers_than_makes_a_good_message() -> None:
-    bench = leading()
-    propose(bench, "1")
-    bench.tick()
-    propose(bench, "x" * 200_000, "y" * 70_000)
-    assert not bench.core.gathers
-    propose(bench, "2")
-    assert bench.core.raft.replica.log.last_index == 6
-
-
-def test_what_has_gathered_is_turned_away_with_leadership_and_nothing_was_done() -> None:
-    bench = leading()
-    propose(bench, "1")
-    bench.tick()
-    submit(bench, "2")
-    propose(bench, "3")
-    bench.effects += bench.core.receive(bench.now, Heartbeat(STAMP, B, A, Term(9), 0, 1))
-    bench.tick()
-    assert answers(bench) == [("3", NotLeader)]  # what was submitted is tried again, at the next leader
-
-
-def test_what_has_gathered_and_is_given_up_does_not_enter_the_log() -> None:
-    bench = leading()
-    propose(bench, "1")
-    bench.tick()
-    submit(bench, "2")
-    bench.effects += bench.core.command(bench.now, commands.GiveUp("2"))
-    bench.settle()
-    assert bench.machine.words == [b"1"]
-    assert answers(bench) == [("1", b"heard 1")]

@@ -438,7 +438,7 @@ def only_ticks_notice_that_the_process_stood_still(patch: pytest.MonkeyPatch) ->
     """RD10: whatever wakes before the tick goes by a time that is not true any more."""
 
     def note(self: ConsensusCore, now: Now) -> None:
-        self.now_ns, self._is_due = now.monotonic_ns, True
+        self._now_ns, self._is_due = now.monotonic_ns, True
 
     def tick(self: ConsensusCore, now: Now) -> Sequence[effects.ConsensusEffect]:
         stood_ns = self.pace.stood_still_ns(now.monotonic_ns)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from adsum.consensus.commands import Propose
-from adsum.now import MILLISECOND, Now
+from adsum.now import MILLISECOND
 from adsum.raft.messages import AppendReply, Heartbeat
-from adsum.raft.types import MemberId, Term
+from adsum.raft.types import Term
 from adsum.servers.stages import WriteStage, WriteStages
-from tests.consensus.support import STAMP, A, B, Bench, C
+from tests.consensus.support import STAMP, A, B, Bench
 from tests.consensus.test_core import elected
 
 
@@ -24,9 +24,9 @@ class Timed:
         for word in words:
             self.bench.effects += self.bench.core.command(self.bench.now, Propose(word, word))
 
-    def acknowledge(self, index: int, *, by: MemberId = B) -> None:
+    def acknowledge(self, index: int) -> None:
         term = self.bench.core.raft.replica.term
-        self.bench.core.receive(self.bench.now, AppendReply(STAMP, by, A, term, index))
+        self.bench.core.receive(self.bench.now, AppendReply(STAMP, B, A, term, index))
 
     def turn(self, began_ms: int, ended_ms: int, carried_out_ms: int, arrived_ms: int | None = None) -> bool:
         arrived_ms = began_ms if arrived_ms is None else arrived_ms
@@ -86,28 +86,12 @@ def test_a_quorum_without_us_is_no_commit_yet_and_then_replicating_took_no_time(
 def test_while_the_disk_is_busy_a_write_is_in_the_queue(timed: Timed) -> None:
     timed.propose(b"before")
     timed.bench.tick()  # its group is under way
-    timed.acknowledge(3)
-    timed.acknowledge(3, by=C)
     timed.propose(b"a")
     assert timed.turn(10, 11, 12)
     assert timed.times_ms["QUEUE"] == 0
     timed.bench.store()
     assert timed.turn(15, 16, 17)
     assert timed.times_ms["QUEUE"] == 6
-
-
-def test_what_gathers_is_in_the_queue_from_when_it_came(timed: Timed) -> None:
-    timed.propose(b"before")
-    timed.bench.tick()
-    timed.bench.now = Now(1 * MILLISECOND, 1)
-    timed.propose(b"a")
-    timed.bench.now = Now(2 * MILLISECOND, 2)
-    timed.propose(b"b")
-    assert not timed.turn(3, 3, 3)
-    timed.bench.store()
-    timed.acknowledge(3)
-    assert timed.turn(5, 6, 7)
-    assert timed.times_ms["QUEUE"] == 5
 
 
 def test_one_is_followed_at_a_time_and_at_most_a_hundred_a_second(timed: Timed) -> None:

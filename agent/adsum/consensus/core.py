@@ -105,7 +105,7 @@ class ConsensusCore:
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
         self._effects: list[ConsensusEffect] = []
         self._last_leader: MemberId | None = None
-        self.now_ns = now_ns
+        self._now_ns = now_ns
         self._is_due = True
         self._news_ns: int | None = None  # when followers hear of a commit that no entries carried
         self._stop_ns: int | None = None  # how long leadership is being handed over
@@ -136,14 +136,9 @@ class ConsensusCore:
         return len(self._proposals)
 
     @property
-    def gathers(self) -> bool:
-        """Nothing comes of a proposal before what is under way is committed, or time has passed."""
-        return self.proposing.gathers
-
-    @property
     def holds_reads(self) -> bool:
         """Nothing comes of a read before the question that is under way has its answer."""
-        return self.reads.late_ns is not None and self.now_ns < self.reads.late_ns and self.raft.is_asking
+        return self.reads.late_ns is not None and self._now_ns < self.reads.late_ns and self.raft.is_asking
 
     def is_time_trusted(self, now: Now) -> bool:
         """For whoever would expire something by that time, perhaps the first after a pause (see `pace`)."""
@@ -155,10 +150,9 @@ class ConsensusCore:
         if self._is_broken:
             return None
         if self._is_due:
-            return self.now_ns
+            return self._now_ns
         due_ns = min(self.pace.due_ns, self.compaction.due_ns, self.room.due_ns)
-        parts_ns = self.proposing.due_ns, self.requests.due_ns, self.compaction.let_go_ns, self.reads.late_ns
-        for more_ns in (self._news_ns, *parts_ns):
+        for more_ns in (self._news_ns, self.requests.due_ns, self.compaction.let_go_ns, self.reads.late_ns):
             if more_ns is not None and more_ns < due_ns:
                 due_ns = more_ns
         return due_ns
@@ -174,12 +168,11 @@ class ConsensusCore:
         return NOTHING
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
-        was_due, holds_reads, gathers = self._is_due, self.holds_reads, self.proposing.gathers
+        was_due, holds_reads = self._is_due, self.holds_reads
         self._note(now)
         match request:
             case commands.SubmitProposal(data, token, dedup):
                 self.requests.begin(data, token, dedup, now.monotonic_ns)
-                self._is_due = was_due or not gathers
             case commands.Propose(data, token, dedup, term, urgency):
                 self.propose(data, token, dedup, term, urgency)
             case commands.SubmitRead(token):
@@ -226,7 +219,7 @@ class ConsensusCore:
                 if not self.compaction.is_making:  # it was given up
                     self.room.snapshot_ended()
             case reports.SnapshotRecorded():
-                self.compaction.recorded(report, self.now_ns)
+                self.compaction.recorded(report, self._now_ns)
                 self.room.snapshot_ended()
             case reports.SnapshotFoundNoRoom(sentence):
                 self.compaction.found_no_room(sentence)
@@ -243,7 +236,7 @@ class ConsensusCore:
             case reports.BringingEnded(member, is_ok):
                 self.raft.report_snapshot(member, is_ok=is_ok)
             case reports.LeaderAnswered(ticket, outcome):
-                self.requests.answered(ticket, outcome, self.now_ns)
+                self.requests.answered(ticket, outcome, self._now_ns)
             case reports.NodeUnreachable(node):
                 self._lost(node)
         return self._taken()
@@ -262,7 +255,6 @@ class ConsensusCore:
         if now_ns >= self.room.due_ns:
             self.room.look(now_ns)
         self.requests.look(now_ns)
-        self._look_at_commit()
         tells_commits = self._news_ns is not None and now_ns >= self._news_ns
         if tells_commits:
             self._news_ns = None
@@ -332,7 +324,7 @@ class ConsensusCore:
 
     def _stop(self) -> None:
         self.is_stopping = True
-        self._stop_ns = self.now_ns + int(self.settings.election_timeout_s * 2 * SECOND)
+        self._stop_ns = self._now_ns + int(self.settings.election_timeout_s * 2 * SECOND)
         self.hand_over()
 
     def check_open(self) -> None:
@@ -384,11 +376,9 @@ class ConsensusCore:
     # One turn: everything that came in becomes batches, and what is committed is applied.
 
     def _look_at_commit(self) -> None:
-        """It may have moved: then what gathered meanwhile is next, and others hear of it in a while."""
-        if self.proposing.gathered and not self.proposing.gathers:
-            self.proposing.admit_gathered()
+        """Others hear of it in a while, which is no reason for a turn."""
         if self._news_ns is None and self.raft.owes_commit_news:
-            self._news_ns = self.now_ns + COMMIT_NEWS_DELAY_NS
+            self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
 
     @property
     def _wants_turn(self) -> bool:
@@ -397,7 +387,7 @@ class ConsensusCore:
         return bool(self.raft.wants_ready or self.storing.has_waiting or self._effects or self.answers)
 
     def _take_turn(self, *, tells_commits: bool) -> None:
-        self.reads.take_turn(self.raft, self.now_ns, self.answers)
+        self.reads.take_turn(self.raft, self._now_ns, self.answers)
         if self.proposing.queue.count:
             self.proposing.admit()
         self._take_batches(tells_commits=tells_commits)
@@ -410,8 +400,7 @@ class ConsensusCore:
         self._apply()
         if not self.raft.owes_commit_news:  # entries brought it
             self._news_ns = None
-        elif self._news_ns is None:
-            self._news_ns = self.now_ns + COMMIT_NEWS_DELAY_NS
+        self._look_at_commit()
         if self._stop_ns is not None:
             self._look_whether_handed_over()
 
@@ -432,7 +421,6 @@ class ConsensusCore:
                 self._turn(batch.soft)
             if batch.entries and self.is_leader:
                 self.counters.entries_led += len(batch.entries)
-                self.proposing.left()
             self.storing.add(batch)
 
     def _promise(self, group: Sequence[Batch]) -> None:
@@ -463,7 +451,7 @@ class ConsensusCore:
             )
             self.emit(LogLine(Severity.ERROR, sentence))
         if soft.leader is not None and soft.leader != before.leader:
-            self.requests.leader_turned(soft.leader.node, self.now_ns)
+            self.requests.leader_turned(soft.leader.node, self._now_ns)
         self.emit(Turned(soft.role, soft.leader, soft.term, self.raft.turn))
 
     def _offer(self, offer: SnapshotOffer) -> None:
@@ -496,13 +484,13 @@ class ConsensusCore:
         self.reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
-        self.compaction.look_at_size(self.now_ns)
+        self.compaction.look_at_size(self._now_ns)
         has_more = self._unapplied or self.raft.has_more_to_apply
         self._is_due = bool(is_change or has_more or self.proposing.queue.count)
 
     def _look_whether_handed_over(self) -> None:
         assert self._stop_ns is not None, "leadership is being handed over"
-        if not self.is_leader or self.now_ns >= self._stop_ns or self._heir() is None:
+        if not self.is_leader or self._now_ns >= self._stop_ns or self._heir() is None:
             self._stop_ns = None
             self.emit(HandedOver())
 
@@ -511,9 +499,9 @@ class ConsensusCore:
     def _note(self, now: Now) -> None:
         """Every verb begins with it."""
         self._is_due = True
-        if now.monotonic_ns == self.now_ns:  # as in the thousand proposals of one round
+        if now.monotonic_ns == self._now_ns:  # as in the thousand proposals of one round
             return
-        self.now_ns = now.monotonic_ns
+        self._now_ns = now.monotonic_ns
         stood_ns = self.pace.stood_still_ns(now.monotonic_ns)
         if stood_ns and not self._is_broken:
             self.raft.stood_still(stood_ns)
@@ -527,7 +515,7 @@ class ConsensusCore:
             for answer in answers:
                 token, outcome = answer
                 if type(token) is HeldRequest:
-                    self.requests.concluded(token, outcome, self.now_ns, told)
+                    self.requests.concluded(token, outcome, self._now_ns, told)
                 elif type(token) is LeadershipProof:
                     self.pace.proven(outcome, token.pauses, is_leader=self.is_leader)
                 else:

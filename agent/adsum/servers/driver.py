@@ -155,9 +155,8 @@ class Driver:
 
     def submit(self, request: commands.SubmitProposal | commands.SubmitRead) -> None:
         """Its token is called with the answer, once."""
-        core = self.core
-        if core.holds_reads if type(request) is commands.SubmitRead else core.gathers:
-            self._carry_out(core.command(self._now(), request))
+        if type(request) is commands.SubmitRead and self.core.holds_reads:
+            self._carry_out(self.core.command(self._now(), request))
         else:
             self._command(request)
 

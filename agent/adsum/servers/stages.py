@@ -50,7 +50,7 @@ class WriteStages:
             if not self._core.is_leader or not self._log.has_unstored():
                 return False
             self._index, self._stage = self._log.last_index, WriteStage.QUEUE
-            self._began_ns = self._stage_began_ns = self._core.proposing.gathered_ns or arrived_ns
+            self._began_ns = self._stage_began_ns = arrived_ns
             self.due_ns = 0
         self._groups = self._core.storing.counters.groups
         if self._stage is WriteStage.SYNC and self._log.stable >= self._index:
