@@ -17,7 +17,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, HardState, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
 
-class Soft(NamedTuple):
+class Soft(Struct, frozen=True):
     """What may be forgotten: of interest to whoever routes requests and paints pages."""
 
     role: Role

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import cbor2
@@ -41,6 +42,7 @@ from adsum.storage.snapshots import decode_meta, encode_meta
 
 WORD_BYTES_MAX = 64  # of a node, a log, a cluster id
 NUMBER_MAX = 1 << 62
+MEMBERS_KEPT = 64  # twice as many as consensus may have
 BLOCKS_KEPT = 4  # followers are rarely more than a message apart
 
 # index, term, cluster time, apply level, kind, bytes of the dedup client, bytes of the data
@@ -162,11 +164,16 @@ def _entries(block: bytes) -> tuple[Entry, ...]:
     return tuple(decode_entries(block))
 
 
+# The same few come with every message.
+_member = lru_cache(MEMBERS_KEPT)(MemberId)
+_stamp = lru_cache(MEMBERS_KEPT)(MessageStamp)
+
+
 def _table(kind: int, type_: type[Message], *fields: RowField) -> RowCodec[Message]:
     def made(cluster_id: str, epoch: int, *said: Any) -> Message:
         source, source_log, target, target_log, term, *rest = said
-        members = MemberId(source, source_log), MemberId(target, target_log)
-        return type_(MessageStamp(cluster_id, epoch), *members, Term(term), *rest)
+        members = _member(source, source_log), _member(target, target_log)
+        return type_(_stamp(cluster_id, epoch), *members, Term(term), *rest)
 
     return RowCodec(made, *_HEAD, *fields, kind=kind)
 
