@@ -83,6 +83,19 @@ def test_the_version_of_a_member_is_kept_with_it() -> None:
     assert saved_catalog.decode(saved_catalog.encode(copy)) == copy
 
 
+def test_what_servers_publish_is_kept_beside_the_members() -> None:
+    published = owner(3).state
+    saved = content(Copying(at(0)).last(at(5), [owner(1)], published))
+    assert (len(saved.owners), len(saved.store)) == (1, 1)
+    assert content(Copying(at(0)).last(at(5), [], published)).store == saved.store
+    assert content(Copying(at(0)).last(at(5), [owner(1)])).store == ()
+
+
+@pytest.mark.parametrize("more", [[], [None], [[7, "text"]], [{}, 1]])
+def test_a_copy_that_says_nothing_sensible_of_the_store_is_as_one_without(more: list[object]) -> None:
+    assert saved_catalog.decode(sealed([3, WALL_MS, [], *more])) == SavedCopy(WALL_MS, ())
+
+
 def test_an_owner_larger_than_a_frame_is_saved_in_several() -> None:
     large = owner(1, items=100, value=bytes(2_000))
     (saved,) = content(Copying(at(0)).last(at(5), [large])).owners

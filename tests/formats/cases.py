@@ -466,7 +466,11 @@ def _put(disk: BlockDisk, name: str, content: bytes) -> None:
 def kept() -> dict[str, RecordedCase]:
     profile = claims.Profile(A + B, "web-1", Address("10.0.0.1", 8301), b"tags", version="0.1.0")
     copy = SavedCopy(GENERATION, (SavedOwner(profile, (b"a range",), is_shown=False),))
-    return {"saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode)}
+    with_store = copy._replace(store=(b"a range", b"another"))
+    return {
+        "saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode),
+        "saved-copy-store": RecordedCase(with_store, saved_catalog.encode(with_store), saved_catalog.decode),
+    }
 
 
 ONE, TWO = "4bd1f6c4-5a5a-4b6b-9c0e-9a39e9a3f6b1", "9f0e7d3c-22aa-4a51-8a8a-0d6b51b7c0aa"

@@ -102,10 +102,10 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
 
     class FaultyCore(AgentCore):
         def recall(self, _now: object, copy: SavedCopy) -> list[Effect]:
-            (saved,) = copy.owners
-            if saved.profile.name == "n2":
+            names = [saved.profile.name for saved in copy.owners]
+            if names == ["n2"]:
                 raise KeyError("hostile")
-            recalled.append(saved.profile.name)
+            recalled.extend([*names, *map(bytes.decode, copy.store)])
             return []
 
     good = core()
@@ -114,8 +114,8 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
         Profile(bytes(15) + bytes([place]), name, Address("10.0.0.1", 1))
         for place, name in enumerate(("n1", "n2", "n3"))
     ]
-    agent.start(SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))
-    assert recalled == ["n1", "n3"]
+    agent.start(SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles), store=(b"the store",)))
+    assert recalled == ["n1", "n3", "the store"]
     assert agent.faults.counts["saved"] == 1
 
 

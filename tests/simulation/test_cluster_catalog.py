@@ -7,11 +7,16 @@ from dataclasses import replace
 import pytest
 
 from adsum.address import Address
+from adsum.agent import tags
 from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags, RegisterService
+from adsum.catalog import records
+from adsum.catalog.model import Node
 from adsum.catalog.replication.confirming import NOT_COMPARED
+from adsum.catalog.replication.items import Item
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import Refusal, RefusalCause
-from adsum.gossip.commands import Join
+from adsum.gossip.commands import Describe, ForceLeave, Join
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.hosts import SimulatedHost
@@ -32,6 +37,31 @@ def formed(members: int, *, seed: int, loss: float) -> AgentCluster:
 def tags_seen(cluster: AgentCluster, seen_by: int, service: str = "web") -> set[tuple[str, ...]]:
     instances = cluster.agent(seen_by).core.view.instances(service)
     return {instance.service.value.tags for instance in instances}
+
+
+def test_who_starts_again_while_no_server_is_there_has_the_nodes_without_an_agent() -> None:
+    cluster = formed(3, seed=1, loss=0.0)
+    server = tags.Tags(datacenter="dc1", is_server=True, server_port=8300)
+    cluster.command(0, Describe(tags.encode(server)))
+    cluster.run_for(SECOND)
+    printer = Node(node_id="", name="printer", address="10.9.0.1", datacenter="dc1")
+    item = Item(1, 1, records.encode_external_node(printer))
+    news = StoreNews(7, 1, (item,), is_whole=True, tells=True)
+    cluster._later(cluster.hosts[0], 0, news)
+    cluster.run_for(2 * MINUTE)
+    cluster.kill(0)
+    cluster.run_for(MINUTE)
+    for index in (1, 2):
+        cluster.kill(index)
+        cluster.start(index)
+        assert cluster.agent(index).core.view.node("printer") is not None
+    cluster.command(1, ForceLeave("m0000"))  # the copy is written anew
+    cluster.run_for(SECOND)
+    cluster.kill(1)
+    cluster.start(1)
+    cluster.command(1, Join((cluster.hosts[2].address,)))
+    cluster.run_for(MINUTE)
+    assert all(cluster.agent(index).core.view.node("printer") is not None for index in (1, 2))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 7])  # with 4 a line stalls for 3 s

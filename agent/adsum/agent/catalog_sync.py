@@ -32,13 +32,15 @@ from adsum.catalog.replication.effects import (
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable
 from adsum.catalog.replication.pushes import Urgency
+from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import MemberChanged
 from adsum.gossip.order import MemberStatus
-from adsum.now import MINUTE, Now
+from adsum.now import MILLISECOND, MINUTE, Now
+from adsum.owners import STORE
 
 RENEWED_EVERY_NS = MINUTE
 URGENCY = {
@@ -147,6 +149,8 @@ class CatalogSync:
             if state is not None:
                 self.mirror.changed(now, short, None, state)
         self._presence.take_appeared()
+        age_ns = max(0, now.wall_ms - copy.wall_ms) * MILLISECOND
+        self.replication.recall_store(now, copy.store, age_ns)
 
     @property
     def saved(self) -> list[SavedOwner]:
@@ -182,6 +186,12 @@ class CatalogSync:
             state = self.replication.state(member.short)
             if state is not None and not member.standing.departure:
                 yield KnownOwner(member.profile, state, self._presence.shows(member.profile.name))
+
+    @property
+    def store(self) -> OwnerState | None:
+        """What servers publish, for the next copy."""
+        state = self.replication.state(STORE)
+        return state if state is not None and state.version else None
 
     # Time.
 

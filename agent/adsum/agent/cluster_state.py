@@ -24,7 +24,7 @@ from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers, LeadershipSeen
 from adsum.agent.presence import Presence
-from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner
+from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner, spans_of
 from adsum.agent.saved_catalog import file as copy_file
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.settings import AgentSettings
@@ -220,8 +220,8 @@ class ClusterState:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
         has not met, this agent knows no life that could be declared over."""
         self.sharing.forget_one(now, saved)
-        rest = tuple(self.sharing.saved)
-        self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
+        rest = SavedCopy(self._saved_wall_ms, tuple(self.sharing.saved), store=spans_of(self.sharing.store))
+        self._changes.append(copy_file(rest) if rest.owners or rest.store else RemoveFile(COPY))
         name = saved.profile.name
         return LogLine(Severity.INFO, f"a node that only the saved copy knew was taken off: {name}")
 
@@ -271,7 +271,8 @@ class ClusterState:
         if self.sharing.shows_saved:
             self._copying.postpone(now)
         else:
-            files = self._copying.tick(now, self.sharing.known(), self.sharing.replication.root)
+            known, root = self.sharing.known(), self.sharing.replication.root
+            files = self._copying.tick(now, known, root, self.sharing.store)
         if is_due(now, self._save_peers_ns):
             self._save_peers_ns = None
             self._has_saved_peers = True
@@ -285,7 +286,7 @@ class ClusterState:
             return (RemoveFile(PEERS), RemoveFile(COPY))
         if self.sharing.shows_saved:
             return tuple(self._peers_file())
-        return (*self._peers_file(), *self._copying.last(now, self.sharing.known()))
+        return (*self._peers_file(), *self._copying.last(now, self.sharing.known(), self.sharing.store))
 
     def _peers_file(self) -> list[FileChange]:
         """One that left for good is not to come back by itself. One who met nobody keeps what it had, and

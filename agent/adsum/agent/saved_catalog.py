@@ -54,6 +54,7 @@ class SavedCopy(NamedTuple):
     wall_ms: int
     owners: tuple[SavedOwner, ...]
     unreadable: int = 0  # owners that were left out
+    store: tuple[bytes, ...] = ()  # what the servers published, which is no member
 
 
 def encode(copy: SavedCopy) -> bytes:
@@ -61,19 +62,26 @@ def encode(copy: SavedCopy) -> bytes:
         _OWNER.row((who.node_id, who.name, *who.address, who.meta, spans, is_shown, who.version))
         for who, spans, is_shown in copy.owners
     ]
-    return sealed([FORMAT, copy.wall_ms, rows])
+    return sealed([FORMAT, copy.wall_ms, rows, *([list(copy.store)] if copy.store else [])])
 
 
 def decode(content: bytes) -> SavedCopy:
     """Raises `DamagedFile`, `OtherFormat` among them. What makes no sense costs its owner and no other."""
     match opened(content):
-        case [int(form), int(wall_ms), list(rows)] if form == FORMAT:
+        case [int(form), int(wall_ms), list(rows), *more] if form == FORMAT:
             owners = [_owner(row) for row in rows]
             known = tuple(owner for owner in owners if owner is not None)
-            return SavedCopy(wall_ms, known, len(owners) - len(known))
+            return SavedCopy(wall_ms, known, len(owners) - len(known), _store(more))
         case [form, *_] if type(form) is int and form != FORMAT:
             raise OtherFormat(f"it is of format {form}, and this version writes {FORMAT}")
     raise DamagedFile("it holds no catalog")
+
+
+def _store(more: list[object]) -> tuple[bytes, ...]:
+    match more:
+        case [list(spans), *_]:
+            return tuple(each for each in spans if type(each) is bytes)
+    return ()
 
 
 def _owner(row: object) -> SavedOwner | None:
@@ -101,7 +109,7 @@ class Copying:
     """What the next file needs, gathered in slices."""
 
     def __init__(self, now: Now) -> None:
-        self._spans: dict[bytes, tuple[OwnerState, tuple[bytes, ...]]] = {}
+        self._spans: dict[bytes, tuple[OwnerState, tuple[bytes, ...]]] = {}  # by owner
         self._begin_ns = now.monotonic_ns + SAVE_NS
         self._written: tuple[object, ...] | None = None
         self._slice_ns: int | None = None
@@ -114,7 +122,9 @@ class Copying:
         if now.monotonic_ns >= self.deadline():
             self._slice_ns, self._begin_ns = None, now.monotonic_ns + SAVE_NS
 
-    def tick(self, now: Now, known: Iterable[KnownOwner], root: bytes) -> tuple[FileChange, ...]:
+    def tick(
+        self, now: Now, known: Iterable[KnownOwner], root: bytes, store: OwnerState | None = None
+    ) -> tuple[FileChange, ...]:
         """The file, once it is due, complete, and not what was written last."""
         if now.monotonic_ns < self.deadline():
             return ()
@@ -123,31 +133,38 @@ class Copying:
         if version == self._written:
             self._begin_ns = now.monotonic_ns + SAVE_NS
             return ()
-        if not self._gather(listed, OWNERS_A_SLICE):
+        if not self._gather(_states(listed, store), OWNERS_A_SLICE):
             self._slice_ns = now.monotonic_ns + SLICE_NS
             return ()
         self._slice_ns, self._begin_ns, self._written = None, now.monotonic_ns + SAVE_NS, version
-        return (self._file(now, listed),)
+        return (self._file(now, listed, store),)
 
-    def last(self, now: Now, known: Iterable[KnownOwner]) -> tuple[FileChange, ...]:
+    def last(
+        self, now: Now, known: Iterable[KnownOwner], store: OwnerState | None = None
+    ) -> tuple[FileChange, ...]:
         """At an orderly end, however long it takes."""
         listed = list(known)
-        self._gather(listed, len(listed))
-        return (self._file(now, listed),) if listed else ()
+        states = _states(listed, store)
+        self._gather(states, len(states))
+        return (self._file(now, listed, store),) if states else ()
 
-    def _gather(self, listed: list[KnownOwner], owners_max: int) -> bool:
+    def _gather(self, states: list[OwnerState], owners_max: int) -> bool:
         """Whether all are."""
-        kept = {short: state for short, (state, _spans_of_it) in self._spans.items()}
-        changed = [each for each in listed if kept.get(each.profile.short) is not each.state]
-        for each in changed[:owners_max]:
-            self._spans[each.profile.short] = (each.state, _spans(each.state))
+        kept = {owner: state for owner, (state, _spans_of_it) in self._spans.items()}
+        changed = [state for state in states if kept.get(state.owner) is not state]
+        for state in changed[:owners_max]:
+            self._spans[state.owner] = (state, spans_of(state))
         return len(changed) <= owners_max
 
-    def _file(self, now: Now, listed: list[KnownOwner]) -> FileChange:
-        self._spans = {each.profile.short: self._spans[each.profile.short] for each in listed}
-        spans = {short: spans for short, (_state, spans) in self._spans.items()}
-        owners = tuple(SavedOwner(each.profile, spans[each.profile.short], each.is_shown) for each in listed)
-        return file(SavedCopy(now.wall_ms, owners))
+    def _file(self, now: Now, listed: list[KnownOwner], store: OwnerState | None) -> FileChange:
+        self._spans = {state.owner: self._spans[state.owner] for state in _states(listed, store)}
+        spans = {owner: spans for owner, (_state, spans) in self._spans.items()}
+        owners = tuple(SavedOwner(each.profile, spans[each.state.owner], each.is_shown) for each in listed)
+        return file(SavedCopy(now.wall_ms, owners, store=spans[store.owner] if store is not None else ()))
+
+
+def _states(listed: list[KnownOwner], store: OwnerState | None) -> list[OwnerState]:
+    return [*(each.state for each in listed), *([store] if store is not None else [])]
 
 
 def recalled(saved: SavedOwner) -> OwnerState | None:
@@ -166,7 +183,10 @@ def recalled(saved: SavedOwner) -> OwnerState | None:
     return state
 
 
-def _spans(state: OwnerState) -> tuple[bytes, ...]:
+def spans_of(state: OwnerState | None) -> tuple[bytes, ...]:
+    """As exchanges would hand it over."""
+    if state is None:
+        return ()
     spans = []
     since, is_all = 0, False
     while not is_all:

@@ -65,8 +65,8 @@ class AgentRim:
     def start(self, copy: SavedCopy | None) -> None:
         """With what was saved of others. One of them that cannot be recalled is left out alone."""
         self.perform(self.core.start(self.now()))
-        alone = [copy._replace(owners=(owner,)) for owner in copy.owners] if copy is not None else []
-        for each in alone:
+        alone = [copy._replace(owners=(owner,), store=()) for owner in copy.owners] if copy else []
+        for each in (*alone, *([copy._replace(owners=())] if copy and copy.store else [])):
             try:
                 effects = self.core.recall(self.now(), each)
             except Exception as error:

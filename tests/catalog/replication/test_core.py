@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import cbor2
 
+from adsum.agent.saved_catalog import spans_of
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.effects import CarryThis, Confirmed, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.pushes import Urgency
 from adsum.catalog.replication.store_news import StoreNews
-from adsum.now import HOUR, SECOND
+from adsum.now import HOUR, MINUTE, SECOND
 from adsum.owners import STORE
 from tests.catalog.replication.support import Group, Peer, at, values
 
@@ -210,6 +211,31 @@ def test_without_servers_the_store_s_copy_stands_as_long_as_that_of_an_agent_tha
     one.core.servers_changed(at(74 * HOUR), [server.short])  # what is still in force is taken again
     one.core.hear(at(74 * HOUR), server.short, (told_of_the_store(),))
     assert one.core.state(STORE) is not None
+
+
+def test_what_the_last_run_had_of_the_store_counts_from_then_on_and_gives_way_to_servers() -> None:
+    before, one, server, other = Peer(1), Peer(1), Peer(2), Peer(3)
+    before.core.servers_changed(at(1), [server.short])
+    before.core.hear(at(1), server.short, (told_of_the_store(),))
+    spans = spans_of(before.core.state(STORE))
+    one.core.recall_store(at(1), spans, 2 * HOUR)
+    one.core.hear(at(2), other.short, (push(STORE, 7, 6, 0, [Item(4, 6, b"more")]),))
+    state = one.core.state(STORE)
+    assert state is not None
+    assert sorted(state.items) == [3, 4]
+    one.core.tick(at(69 * HOUR))
+    assert one.core.state(STORE) is not None
+    one.core.tick(at(71 * HOUR))
+    assert one.core.state(STORE) is None
+
+    one = Peer(1)
+    one.core.recall_store(at(1), spans, 0)
+    one.core.servers_changed(at(2), [server.short])
+    one.core.hear(at(3), server.short, (push(STORE, 8, 1, term(Item(1, 1, b"a")), [Item(1, 1, b"a")]),))
+    one.core.tick(at(MINUTE))
+    state = one.core.state(STORE)
+    assert state is not None
+    assert [item.value for item in state.live()] == [b"a"]
 
 
 def test_an_agent_that_nobody_introduced_is_not_kept() -> None:
