@@ -180,3 +180,17 @@ def test_equal_seeds_give_equal_effects() -> None:
 
     assert story(1) == story(1)
     assert story(1) != story(2)
+
+
+def test_counters_of_life_go_to_three_members_a_second_however_much_there_is_to_tell() -> None:
+    stage = Stage("a", "b", "c")
+    stage.stop_probing()
+    told, with_counters = 0, 0
+    for number in range(50):
+        stage.packet("a", PacketKind.GOSSIP, beat=number)
+        stage.command(Carry(number, b"news"))
+        datagrams = sent(stage.run_for(SECOND // 10), PacketKind.GOSSIP)
+        told += len(datagrams)
+        with_counters += sum(packet.beats != b"" for packet in datagrams)
+    assert told > 100
+    assert with_counters == 5 * 3

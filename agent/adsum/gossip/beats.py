@@ -6,8 +6,8 @@ a thousand members the counters spread in some fifteen seconds, so they can neve
 phi over them never decides alone.
 
 Only increases count, so duplicates and late messages cannot make a peer look younger (the flaw of arrival
-gaps that ScyllaDB dropped them for). Counters ride in the spare bytes of datagrams, the freshest and least
-told first.
+gaps that ScyllaDB dropped them for). Counters ride in the spare bytes of probes, and of one tick a second
+however much news there is, the freshest and least told first.
 
 This is the hottest place of gossip: a thousand members hear sixteen counters in each datagram. So the
 loops below are written out, and who is to be told next lies in stacks that are only pushed and popped. An

@@ -85,6 +85,7 @@ class GossipCore:
         self._relays = Relays(self._shared)
         self._syncs = Syncs(self._shared, self._merger)
         self._eager = EagerPush(self._shared)
+        self._beats_due_ns = now.monotonic_ns  # to ride on a tick
         # What others look at.
         self.tally = self._shared.tally
         self.membership = MembershipView(self._shared, self._suspicions, self._prober, self._merger.events)
@@ -245,9 +246,12 @@ class GossipCore:
         self._syncs.compare_anew(now)
 
     def _gossip(self, now: Now) -> None:
-        """To a few at random: news while there is any, and else now and then the counters of life."""
+        """To a few at random: news while there is any, and now and then, with or without it, the counters of
+        life."""
         shared, settings = self._shared, self._shared.settings
-        beats: bytes | None = None
+        beats = None if now.monotonic_ns >= self._beats_due_ns else b""
+        if beats is None:
+            self._beats_due_ns = now.monotonic_ns + settings.quiet_interval_ns
         have = shared.broadcasts.take_marks()
         to = [peer.profile.address for peer in shared.roster.pick(settings.gossip_nodes)]
         while to:
