@@ -90,12 +90,13 @@ class Beats:
         """The freshest of the least told; below zero while they are in hand, so that none is taken twice."""
         taken: list[Member] = []
         for told, stack in enumerate(self._stacks):
-            while stack and len(taken) < wanted:
+            while stack and wanted > 0:
                 member = stack.pop()
                 if member.beat_told == told:
                     member.beat_told = -(told + 1)
                     taken.append(member)
-            if len(taken) >= wanted:
+                    wanted -= 1
+            if wanted <= 0:
                 break
         return taken
 

@@ -177,18 +177,18 @@ def _is_sane(packet: Packet) -> bool:
         and 0 <= beat < U32
         and len(about) in (0, SHORT)
         and len(root) <= ROOT_BYTES_MAX
-        and len(coordinate) <= COORDINATE_BYTES_MAX
         and len(beats) % BEAT.size == 0
-        and len(claims) <= CLAIMS_MAX
-        and len(carried) <= CARRIED_MAX
-        and len(ages) <= CLAIMS_MAX
-        and len(have) <= MARKS_BYTES_MAX
-        and len(have) % MARK_BYTES == 0
-        and len(want) <= MARKS_BYTES_MAX
-        and len(want) % MARK_BYTES == 0
-        and (not claims or set(map(type, claims)) == _ONLY_BYTES)
-        and (not carried or set(map(type, carried)) == _ONLY_BYTES)
+        and (not coordinate or len(coordinate) <= COORDINATE_BYTES_MAX)
+        and (not ages or len(ages) <= CLAIMS_MAX)
+        and (not have or _are_marks(have))
+        and (not want or _are_marks(want))
+        and (not claims or (len(claims) <= CLAIMS_MAX and set(map(type, claims)) == _ONLY_BYTES))
+        and (not carried or (len(carried) <= CARRIED_MAX and set(map(type, carried)) == _ONLY_BYTES))
     )
+
+
+def _are_marks(packed: bytes) -> bool:
+    return len(packed) <= MARKS_BYTES_MAX and len(packed) % MARK_BYTES == 0
 
 
 # CBOR heads, written by hand because splicing them is what makes a datagram cheap.
