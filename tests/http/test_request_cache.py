@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakSet
 
 import pytest
 import trio
@@ -24,7 +25,7 @@ from tests.http.http_support import Client, Server, connected, get, running, unt
 LARGE_BYTES = 60_000  # what is answered unparsed goes out in one piece
 
 
-@dataclass
+@dataclass(eq=False)
 class Shop:
     """Says what it has, and how to hear it anew."""
 
@@ -184,6 +185,26 @@ def test_as_many_are_kept_as_may_be_and_then_all_are_forgotten() -> None:
         known.keep(b"%d" % number, entry)
     assert (known.get(b"0"), known.get(b"%d" % REQUESTS_MAX)) == (None, entry)
     assert counters.known_overflows == 1
+
+
+def test_what_is_forgotten_is_let_go_of_a_little_at_a_time() -> None:
+    """All at once would hold the loop: to each belongs an answer, and what it is made of."""
+    known = KnownRequests(HttpCounters())
+    there = WeakSet[Shop]()
+    for number in range(REQUESTS_MAX):
+        shop = Shop()
+        there.add(shop)
+        known.keep(b"%d" % number, KnownRequest(shop.again, False, b"", b""))
+    del shop
+    others = Shop()
+    entry = KnownRequest(others.again, False, b"", b"")
+    known.keep(b"one more", entry)
+    assert len(there) == REQUESTS_MAX
+    known.keep(b"and another", entry)
+    assert len(there) == REQUESTS_MAX - 8
+    for number in range(REQUESTS_MAX // 8):
+        known.keep(b"other %d" % number, entry)
+    assert len(there) == 0
 
 
 class Listener:

@@ -21,6 +21,7 @@ from adsum.http.response import Response
 
 REQUESTS_MAX = 16_384  # with what is kept of keys' answers (`api.key_reader`) some 30 MB
 REQUESTS_BYTES_MAX = 4 << 20
+LET_GO_AT_ONCE = 8  # of what was forgotten, for each that is kept: to free all of it holds the loop for 25 ms
 REQUEST_BYTES_MAX = 1024  # the longest that is kept; Go's client and curl send some 150 bytes
 
 
@@ -44,6 +45,7 @@ class KnownRequests:
         self._counters = counters
         self._by_bytes: dict[bytes, KnownRequest | KnownBeginning] = {}
         self._bytes_total = 0
+        self._forgotten: list[KnownRequest | KnownBeginning] = []
         self.get = self._by_bytes.get
 
     def keep(self, data: bytes, known: KnownRequest | KnownBeginning) -> None:
@@ -55,7 +57,9 @@ class KnownRequests:
 
     def _make_room(self, more_bytes: int) -> None:
         self._bytes_total += more_bytes
+        del self._forgotten[-LET_GO_AT_ONCE:]
         if len(self._by_bytes) >= REQUESTS_MAX or self._bytes_total > REQUESTS_BYTES_MAX:
             self._counters.known_overflows += 1
+            self._forgotten += self._by_bytes.values()
             self._by_bytes.clear()
             self._bytes_total = more_bytes

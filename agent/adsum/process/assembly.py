@@ -46,9 +46,10 @@ SAVED_OF_OTHERS = (PEERS, COPY)
 RELOADS_MAX = 2
 # Of Python's garbage collector. Waking 5,000 waiters allocates more than it frees, and with Python's own
 # numbers (700, 10, 10) that set off a look at everything that lives, which took a third of the time and
-# found nothing. The young are looked at together three times as many, not ten: with ten that held the loop
-# of a server that takes keys for 18 ms.
-GARBAGE = (10_000, 3, 300)
+# found nothing. The young are looked at in small portions, and together three at a time: of a store of a
+# million keys each look that saw 30,000 of them held the loop for 20 to 70 ms, for among those are the blocks
+# of the table that were written to since, and what they hold is looked at as well.
+GARBAGE = (1_000, 3, 3_000)
 
 
 class Assembly:
