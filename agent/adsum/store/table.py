@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
 BLOCK_KEYS_MAX = 256
@@ -32,6 +33,7 @@ class TableEntry(Protocol):
 
 
 V = TypeVar("V", bound=TableEntry)
+_newest_of = attrgetter("newest")
 
 
 class TableBlock(Generic[V]):
@@ -89,11 +91,18 @@ class FrozenTable(Generic[V]):
 
     def newest(self, first: bytes, end: bytes | None) -> int:
         """Revision; 0 if nothing is there."""
-        newest = 0
-        for block, start, stop in self._spans(first, end):
-            if stop - start == len(block.keys):
+        if not self._blocks:
+            return 0
+        low = bisect_left(self._lasts, first)
+        high = len(self._lasts) if end is None else bisect_left(self._lasts, end)
+        newest = max(map(_newest_of, self._blocks[low + 1 : high]), default=0)
+        for block in (self._blocks[number] for number in sorted({low, high})):
+            keys = block.keys
+            start = bisect_left(keys, first)
+            stop = len(keys) if end is None else bisect_left(keys, end)
+            if stop - start == len(keys):
                 newest = max(newest, block.newest)
-            else:
+            elif start < stop:
                 newest = max(newest, *[entry.modify for entry in block.entries[start:stop]])
         return newest
 
