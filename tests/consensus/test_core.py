@@ -275,6 +275,25 @@ def test_reads_that_come_while_one_is_asked_about_share_the_next_question() -> N
     assert answers(bench) == [("second", 2), ("third", 2)]
 
 
+def test_the_next_question_leaves_one_turn_after_the_answer_and_takes_along_who_asks_again() -> None:
+    bench = elected()
+    for token in ("first", "second"):
+        bench.core.command(bench.now, commands.SubmitRead(token))
+        bench.settle()
+    ((member, number),) = beats(bench)
+    reply = HeartbeatReply(STAMP, member, A, bench.core.raft.replica.term, number, 2)
+    bench.effects += bench.core.receive(bench.now, reply)
+    bench.tick()
+    assert (answers(bench), beats(bench)) == ([("first", 2)], [])
+    assert bench.core.holds_reads
+    assert bench.core.deadline() == bench.now.monotonic_ns
+    bench.core.command(bench.now, commands.SubmitRead("first again"))
+    bench.tick()
+    ((member, number),) = beats(bench)
+    beat_answered(bench, member, number)
+    assert answers(bench) == [("second", 2), ("first again", 2)]
+
+
 def test_when_who_was_asked_about_a_read_is_late_the_others_are_asked() -> None:
     bench = elected()
     bench.core.command(bench.now, commands.SubmitRead("read"))

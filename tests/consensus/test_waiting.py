@@ -93,10 +93,41 @@ def test_while_a_question_is_under_way_reads_gather_for_the_next() -> None:
     reads.take_turn(quorum, 2 * MILLISECOND, answers)
     reads.applied(7, answers)
     assert answers == [("first", 7)]
+    reads.take_turn(quorum, 2 * MILLISECOND, answers)
     reads.confirmed(ConfirmedRead(2, 7))
     reads.applied(7, answers)
     assert answers == [("first", 7), ("second", 7), ("third", 7)]
     assert (quorum.asked, reads.turn, quorum.everybody) == ([1, 2], turn + 1, 0)
+
+
+def test_whoever_was_answered_and_asks_again_at_once_joins_the_next_question() -> None:
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    reads.add("first")
+    reads.take_turn(quorum, 0, answers)
+    reads.add("second")
+    quorum.is_asking = False
+    reads.confirmed(ConfirmedRead(1, 7))
+    turn = reads.turn
+    reads.take_turn(quorum, 0, answers)
+    assert (reads.lets_join, quorum.asked, reads.turn) == (True, [1], turn)
+    reads.add("first again")
+    reads.take_turn(quorum, 0, answers)
+    assert (reads.lets_join, quorum.asked, reads.turn) == (False, [1, 2], turn + 1)
+    reads.confirmed(ConfirmedRead(2, 8))
+    reads.applied(8, answers)
+    assert answers == [("first", 7), ("second", 8), ("first again", 8)]
+
+
+def test_a_read_that_comes_when_all_were_answered_is_asked_about_in_its_own_turn() -> None:
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    for number, token in enumerate(("first", "second"), 1):
+        reads.add(token)
+        reads.take_turn(quorum, 0, answers)
+        assert quorum.asked[-1] == number
+        quorum.is_asking = False
+        reads.confirmed(ConfirmedRead(number, 7))
+        reads.take_turn(quorum, 0, answers)
+        assert not reads.lets_join
 
 
 def test_where_the_quorum_is_late_everybody_is_asked_once_and_those_that_come_wait_for_nothing() -> None:

@@ -137,7 +137,10 @@ class ConsensusCore:
 
     @property
     def holds_reads(self) -> bool:
-        """Nothing comes of a read before the question that is under way has its answer."""
+        """Nothing comes of a read before the question that is under way has its answer; or it joins the next,
+        which is about to leave."""
+        if self.reads.lets_join:
+            return True
         return self.reads.late_ns is not None and self._now_ns < self.reads.late_ns and self.raft.is_asking
 
     def is_time_trusted(self, now: Now) -> bool:
@@ -403,6 +406,7 @@ class ConsensusCore:
         self._look_at_commit()
         if self._stop_ns is not None:
             self._look_whether_handed_over()
+        self._is_due |= self.reads.lets_join
 
     def _take_batches(self, *, tells_commits: bool) -> None:
         while (batch := self.raft.ready(with_commit_news=tells_commits)) is not None:

@@ -81,13 +81,15 @@ class AsksQuorum(Protocol):
 
 
 class WaitingReads:
-    """They share questions to the quorum: while one is under way, those that come gather for the next. Where
-    the quorum is late with its answer they wait no longer, and everybody is asked."""
+    """They share questions to the quorum: while one is under way, those that come gather for the next, which
+    leaves one turn after the answer, for whoever was answered then may have asked again. Where the quorum is
+    late with its answer they wait no longer, and everybody is asked."""
 
     def __init__(self) -> None:
         self.turn = 0  # reads that come while it stands are asked together
         self.counters = ReadCounters()
         self.late_ns: int | None = None  # when the question that is under way has taken too long
+        self.lets_join = False  # the next question leaves in the next turn
         self._count = 0  # of all that wait
         self.gathered: list[Token] = []
         self._asked: dict[int, list[Token]] = {}
@@ -106,6 +108,10 @@ class WaitingReads:
     def take_turn(self, raft: AsksQuorum, now_ns: int, answers: Answers) -> None:
         is_asking = raft.is_asking
         if is_asking and self.late_ns is not None and now_ns < self.late_ns:
+            return
+        self.lets_join = bool(self.gathered) and self.late_ns is not None and not is_asking
+        if self.lets_join:
+            self.late_ns = None
             return
         self.turn += 1
         has_gathered, was_awaited = bool(self.gathered), self.late_ns is not None
