@@ -137,11 +137,8 @@ class ConsensusCore:
 
     @property
     def holds_reads(self) -> bool:
-        """Nothing comes of a read before the question that is under way has its answer; or it joins the next,
-        which is about to leave."""
-        if self.reads.lets_join:
-            return True
-        return self.reads.late_ns is not None and self._now_ns < self.reads.late_ns and self.raft.is_asking
+        """Nothing comes of a read before the question that is under way has its answer."""
+        return self.reads.hold(self.raft, self._now_ns)
 
     def is_time_trusted(self, now: Now) -> bool:
         """For whoever would expire something by that time, perhaps the first after a pause (see `pace`)."""

@@ -105,6 +105,11 @@ class WaitingReads:
         self._count += 1
         self.gathered.append(token)
 
+    def hold(self, raft: AsksQuorum, now_ns: int) -> bool:
+        """Whoever comes waits for the answer to the question that is under way, or joins the next one, which
+        is about to leave."""
+        return self.lets_join or (self.late_ns is not None and now_ns < self.late_ns and raft.is_asking)
+
     def take_turn(self, raft: AsksQuorum, now_ns: int, answers: Answers) -> None:
         is_asking = raft.is_asking
         if is_asking and self.late_ns is not None and now_ns < self.late_ns:
