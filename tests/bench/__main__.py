@@ -1,14 +1,15 @@
 """Measures Adsum beside real Consul on this machine and prints ratios. Entered by `make bench`.
 
     python -m tests.bench [WORD …]    only the measurements whose name contains one of the words:
-                                      side start checks flipping watchers cluster keys sessions crowd floods
-                                      freshness
+                                      side start checks flipping watchers cluster keys sessions crowd lines
+                                      million floods freshness
     python -m tests.bench --self      Consul against itself: how near 1 the ratios are says how far to trust
     python -m tests.bench --build FOLDER    another checkout of ours in the place of this one
 
-`cluster`, `keys`, `sessions` and `crowd` are about clusters of four, three servers and a client agent;
-`freshness` about clusters of forty and of sixty, one after the other; the others about one agent by itself,
-and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares two builds of ours.
+`cluster`, `keys`, `sessions` and `crowd` are about clusters of four, three servers and a client agent, and
+`writers` of two more of those; `freshness` about clusters of forty and of sixty, one after the other; the
+others about one agent by itself, and `lines`, `million` and `floods` about it alone. `python -m
+tests.bench.builds FOLDER` compares two builds of ours.
 Ratios are taken in one run on one machine; the numbers themselves mean little elsewhere. The exit status is
 1 when a figure falls short of its target.
 """
@@ -20,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from tests.bench.agent_lines import agent_lines, crowd_of_writers
 from tests.bench.checks import many_checks
 from tests.bench.cluster import clusters_side_by_side
 from tests.bench.crowd import crowd_of_keys, crowds
@@ -27,6 +29,7 @@ from tests.bench.figure import Figure, heading, summary
 from tests.bench.flood import floods
 from tests.bench.freshness import freshness_of_flips, freshness_of_registrations, freshness_of_shared_flips
 from tests.bench.keys import keys_side_by_side
+from tests.bench.million import million
 from tests.bench.sessions import sessions_side_by_side
 from tests.bench.side_by_side import side_by_side
 from tests.bench.start import start_to_answer
@@ -45,6 +48,9 @@ MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "sessions": sessions_side_by_side,
     "crowd": crowds,
     "crowd of keys": crowd_of_keys,
+    "lines of agents": agent_lines,
+    "crowd of writers": crowd_of_writers,
+    "million": million,
     "floods": floods,
     "freshness of flips": freshness_of_flips,
     "freshness of shared flips": freshness_of_shared_flips,
