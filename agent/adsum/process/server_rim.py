@@ -174,7 +174,8 @@ class ServerRim:
 
     def applied(self) -> None:
         self.keys.applied()
-        self._kept.grown(len(self._machine.keyspaces[CONSUL].table))
+        table = self._machine.keyspaces[CONSUL].table
+        self._kept.changed(len(table), table.copies)
         self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
         machine = self._machine

@@ -154,6 +154,7 @@ class FrozenTable(Generic[V]):
 class KeyTable(FrozenTable[V]):
     def __init__(self) -> None:
         super().__init__([], [], 0, 0)
+        self.copies = 0  # of blocks that a frozen view has, too
         self._era = 0
 
     def freeze(self) -> FrozenTable[V]:
@@ -262,6 +263,7 @@ class KeyTable(FrozenTable[V]):
                 block.keys[:], block.entries[:], self._era, block.newest, block.fence, block.bytes
             )
             self._blocks[number] = block
+            self.copies += 1
         return block
 
     def _grow(self, block: TableBlock[V], bytes_: int) -> None:
