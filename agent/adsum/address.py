@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import NamedTuple
+
+from adsum.named import NamedTuple
 
 HOST_CHARACTERS_MAX = 64
 SCOPE = re.compile(r"[A-Za-z0-9_.-]{1,15}")  # as Linux names interfaces (IFNAMSIZ), or a number

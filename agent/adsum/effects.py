@@ -7,10 +7,11 @@ only one core asks for stands with that core; `agent.effects` has all of them.
 from __future__ import annotations
 
 import enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from adsum.address import Address
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 from adsum.topics import Topic
 
 Value = TypeVar("Value")

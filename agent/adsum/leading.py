@@ -3,7 +3,7 @@ decided by it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from adsum.named import NamedTuple
 
 
 class PeerFigures(NamedTuple):

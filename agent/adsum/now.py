@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from adsum.named import NamedTuple
 
 NANOSECOND = 1
 MICROSECOND = 1_000

@@ -14,12 +14,13 @@ call for each field that has more to be looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import cbor2
 
 from adsum.cbor import BadEncoding
 from adsum.frozen import getter
+from adsum.named import NamedTuple
 
 Made = TypeVar("Made")
 REQUIRED = object()

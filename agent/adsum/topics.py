@@ -8,7 +8,9 @@ that makes the answer: so what is no part of the catalog is waited for like what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from adsum.named import NamedTuple
 
 
 class Topic(NamedTuple):

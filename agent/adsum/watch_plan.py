@@ -12,9 +12,9 @@ as in Consul, where only servers answer. What an agent remembers of its last run
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 
 # By type, the parameters that belong to it; what they all take is beside them.
 PARAMETERS = {

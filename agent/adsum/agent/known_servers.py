@@ -9,13 +9,12 @@ Whoever leads says so in its tags, with epoch and term. A server knows better, f
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adsum.address import Address
 from adsum.agent import tags
 from adsum.frozen import dataclass
 from adsum.gossip.claims import SHORT
 from adsum.gossip.effects import MemberChanged
+from adsum.named import NamedTuple
 
 
 class GossipedServer(NamedTuple):

@@ -11,12 +11,12 @@ thing that nobody has to think about.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from adsum.agent.commands import Registration, Reload, WriteAll
 from adsum.catalog.own_services import OwnCheck, OwnService
 from adsum.effects import FileChange, Persist
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 
 Ordered = Registration | Reload | WriteAll
 NOBODY = 0  # the request of a command that nobody waits for

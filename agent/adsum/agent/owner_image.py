@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from adsum.catalog.model import Check, Service
 from adsum.catalog.records import CheckState, NodeRecord, Record
 from adsum.catalog.view import View
 from adsum.frozen import replace
+from adsum.named import NamedTuple
 from adsum.now import Now
 
 

@@ -13,7 +13,7 @@ met are gone, and after three days, the time a failed member is kept, they are i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from adsum.address import Address
 from adsum.agent.saved_files import COPY
@@ -24,6 +24,7 @@ from adsum.catalog.saved import DamagedFile, opened, sealed
 from adsum.cbor import BadEncoding
 from adsum.effects import FileChange, WriteFile
 from adsum.gossip.claims import HOST, META, NAME, NODE_ID, PORT, VERSION, Profile
+from adsum.named import NamedTuple
 from adsum.now import HOUR, MILLISECOND, MINUTE, Now
 from adsum.rows import RowCodec, flag, listed, octets
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from adsum.agent.commands import Submit
 from adsum.agent.core import AgentCore
@@ -18,6 +18,7 @@ from adsum.http.router import Route
 from adsum.journal.journal import Journal
 from adsum.kv import KeyStore
 from adsum.logs.stream import LogStream
+from adsum.named import NamedTuple
 from adsum.now import Now
 from adsum.peers.peers import Peers
 from adsum.topics import WaitsOnTopics

@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import field
-from typing import NamedTuple
 
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 from adsum.now import MINUTE, SECOND
 
 OUTPUT_BYTES_MAX = 4096  # Consul's check_output_max_size

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import NamedTuple
 
 from adsum.catalog.definitions import CheckStatus
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 
 SERF_HEALTH = "serfHealth"
 NODE_MAINTENANCE = "_node_maintenance"

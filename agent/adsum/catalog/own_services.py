@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 from random import Random
-from typing import NamedTuple
 
 from adsum.catalog import aliases, records
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
@@ -25,6 +24,7 @@ from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.thresholds import Thresholds
 from adsum.effects import LogLine, Severity
 from adsum.frozen import replace
+from adsum.named import NamedTuple
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
 from adsum.topics import Topic

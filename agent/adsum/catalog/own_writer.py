@@ -8,12 +8,12 @@ hand it to, the last word on each item waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from adsum.catalog import records
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.replication.items import NODE_KEY
 from adsum.catalog.view import CatalogHost, View
+from adsum.named import NamedTuple
 from adsum.now import Now
 
 

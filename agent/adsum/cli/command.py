@@ -11,7 +11,8 @@ Named tuples, because importing `dataclasses` alone costs a third of what `adsum
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+
+from adsum.named import NamedTuple
 
 OK, FAILURE, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 4
 

@@ -19,10 +19,10 @@ import enum
 import math
 from collections.abc import Hashable, Iterable
 from itertools import islice
-from typing import NamedTuple
 
 from adsum.gossip import ages
 from adsum.gossip.recent_news import mark_of
+from adsum.named import NamedTuple
 
 SKIPS_MAX = 8  # entries of one bucket that do not fit before the next is tried
 OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membership

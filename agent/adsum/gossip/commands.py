@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
-from typing import NamedTuple
 
 from adsum.address import Address
 from adsum.effects import AnsweredWith
 from adsum.frozen import dataclass
 from adsum.gossip.effects import SyncMessage
+from adsum.named import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ merged the same way."""
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+from adsum.named import NamedTuple
 
 
 class Rank(enum.IntEnum):

@@ -10,8 +10,6 @@ met it and the datagram legs are silent, the accusation does not wait for the en
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adsum.address import Address
 from adsum.gossip import coordinates
 from adsum.gossip.claims import Alive, Left, Profile
@@ -25,6 +23,7 @@ from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
 from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.wire import Header, Packet, PacketFlag, PacketKind
+from adsum.named import NamedTuple
 from adsum.now import MILLISECOND, SECOND, Now
 
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's

@@ -10,9 +10,9 @@ its own, and what is here was heard at most twice that long ago.
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
 
 from adsum.gossip.wire import MARK_BYTES
+from adsum.named import NamedTuple
 from adsum.now import SECOND
 
 HALF_NS = 4 * SECOND  # news is marked for less than one, however slowly it is told

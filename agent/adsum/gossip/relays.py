@@ -7,13 +7,12 @@ told at once: it is evidence, and no time makes it better."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adsum.address import Address
 from adsum.gossip.effects import PingStream
 from adsum.gossip.members import Member
 from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.wire import PacketFlag, PacketKind
+from adsum.named import NamedTuple
 from adsum.now import MILLISECOND, Now
 
 RELAYS_MAX = 256

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adsum.address import Address
+from adsum.named import NamedTuple
 
 
 class Telling(NamedTuple):

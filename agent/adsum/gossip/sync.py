@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from adsum.address import Address
 from adsum.cbor import BadEncoding
@@ -35,6 +34,7 @@ from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source, Telling
+from adsum.named import NamedTuple
 from adsum.now import SECOND, Now
 
 OPEN_MAX = 16

@@ -17,10 +17,11 @@ import enum
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.gossip.claims import COUNTER_MAX, SHORT
+from adsum.named import NamedTuple
 
 FORMAT_VERSION = 2
 VERSION_MIN = VERSION_MAX = 1  # of the protocol spoken inside; each member says its range

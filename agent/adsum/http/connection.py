@@ -21,7 +21,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
@@ -33,6 +33,7 @@ from adsum.http.request import ClientGone, Request
 from adsum.http.request_cache import KnownBeginning, KnownRequest, KnownRequests
 from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX, Response
 from adsum.logs.complaints import Complaints
+from adsum.named import NamedTuple
 
 if TYPE_CHECKING:
     from adsum.http.tls import TlsSocket

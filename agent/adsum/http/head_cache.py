@@ -17,10 +17,10 @@ whether their Host and Origin were accepted.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from adsum.http.limits import HttpCounters
 from adsum.http.request import Headers, Request
+from adsum.named import NamedTuple
 
 HEADS_MAX = 512
 HEAD_BYTES_MAX = 512  # the longest that is kept; with a token Go's client sends some 170 bytes

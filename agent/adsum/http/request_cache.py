@@ -13,11 +13,12 @@ loopback look at the Host header.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, final
+from typing import final
 
 from adsum.http.limits import HttpCounters
 from adsum.http.request import TakesAnswer
 from adsum.http.response import Response
+from adsum.named import NamedTuple
 
 REQUESTS_MAX = 16_384  # with what is kept of keys' answers (`api.key_reader`) some 30 MB
 REQUESTS_BYTES_MAX = 4 << 20

@@ -17,13 +17,14 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from adsum import frozen, mutable
 from adsum.journal.entry import JournalEntry
 from adsum.logs.system_errors import is_shortage
+from adsum.named import NamedTuple
 from adsum.storage.disk import DAMAGED_SUFFIX
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hmac
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from adsum.named import NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

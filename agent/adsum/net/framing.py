@@ -19,9 +19,10 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.named import NamedTuple
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.errors import BadPeer, TurnedAway
 from adsum.net.keyring import HINT_BYTES, GossipKey

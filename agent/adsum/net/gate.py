@@ -14,7 +14,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import trio
 
@@ -22,6 +22,7 @@ from adsum.address import Address
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
+from adsum.named import NamedTuple
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
 from adsum.net.channel import CHUNK_BYTES_MIN, Channel, is_always_good, receive_some, send_all

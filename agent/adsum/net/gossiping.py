@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
@@ -29,6 +29,7 @@ from adsum.gossip.commands import (
 from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
+from adsum.named import NamedTuple
 from adsum.net import introduction, streams
 from adsum.net.call_server import CallServer
 from adsum.net.datagrams import GossipDatagrams

@@ -7,11 +7,12 @@ do two that know one cluster in different recovery epochs.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from adsum.address import Address
 from adsum.cbor import BadEncoding
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 from adsum.net.errors import TurnedAway
 from adsum.net.framing import read
 from adsum.rows import RowCodec, RowKinds, counter, exactly, number, text

@@ -11,9 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from adsum.mutable import dataclass
+from adsum.named import NamedTuple
 from adsum.net.introduction import Purpose, WelcomeRefusal
 from adsum.net.yielding import YieldingCounters
 from adsum.sockets.accepting import AcceptCounters

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 
 import trio
 
@@ -26,6 +25,7 @@ from adsum.frozen import dataclass
 from adsum.gossip.effects import SyncMessage
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
+from adsum.named import NamedTuple
 from adsum.net.call_server import CallServer
 from adsum.net.errors import BadPeer, NetError, NoRoomForPeer, Unwelcome
 from adsum.net.gate import Gate, OpenedChannel

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import trio
 
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.view import NO_AGENT, CatalogHost, View
 from adsum.mutable import dataclass
+from adsum.named import NamedTuple
 from adsum.net.calls import CallError
 from adsum.net.framing import MalformedFrame, read
 from adsum.peers.owner_calls import CHECKS_MAX, OUTPUT, TOLD_OUTPUTS, WANTED_OUTPUTS

@@ -10,9 +10,8 @@ In `owners` a row is what the asked agent has of one owner, so that another can 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adsum.cbor import BadEncoding
+from adsum.named import NamedTuple
 from adsum.rows import RowCodec, RowField, exactly, flag, inside, listed, number, octets, text, values
 
 DEREGISTER, RETAG = "catalog.deregister", "catalog.retag"

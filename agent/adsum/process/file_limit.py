@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import logging
 import resource
-from typing import NamedTuple
 
+from adsum.named import NamedTuple
 from adsum.process.sockets import CannotStart
 
 log = logging.getLogger("agent")

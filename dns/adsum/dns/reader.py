@@ -8,9 +8,9 @@ skipped is not followed, and the data of a record is not looked into.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from adsum.dns.wire import HEADER_BYTES, LABEL_BYTES_MAX, NAME_BYTES_MAX, POINTER
+from adsum.named import NamedTuple
 
 POINTER_BYTES = 2
 RECORD_HEAD = struct.Struct("!HHIH")  # type, class, TTL and the length of the data, behind the owner's name

@@ -15,9 +15,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from adsum.frozen import dataclass
+from adsum.named import NamedTuple
 
 # Types (RFC 1035, 2782, 3596, 6891) and classes.
 A, NS, CNAME, SOA, PTR, MX, TXT, AAAA = 1, 2, 5, 6, 12, 15, 16, 28

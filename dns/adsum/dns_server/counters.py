@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import field
 from itertools import product
-from typing import NamedTuple
 
 from adsum.dns.wire import RCODE_NAMES, TYPE_NAMES
 from adsum.mutable import dataclass
+from adsum.named import NamedTuple
 from adsum.sockets.accepting import AcceptCounters
 
 OTHER_TYPE = "other"

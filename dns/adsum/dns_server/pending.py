@@ -8,13 +8,13 @@ is cheap to make, all of them together may take so much of the loop's time. Past
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from adsum.allowance import Allowance
 from adsum.dns.answers import Transport
 from adsum.dns.limits import DnsLimits
 from adsum.dns_server.counters import DnsCounters
 from adsum.dns_server.datagrams import Origin
+from adsum.named import NamedTuple
 
 
 class Waiting(NamedTuple):

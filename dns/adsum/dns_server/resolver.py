@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from adsum.dns import wire
 from adsum.dns.answers import Answers, DnsRendering, Rendered, Transport
@@ -21,6 +20,7 @@ from adsum.dns_server.recursor import Recursion
 from adsum.frozen import dataclass
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
+from adsum.named import NamedTuple
 
 logger = logging.getLogger("dns")
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from adsum.catalog.replication.deltas import RANGE_BYTES_MAX
 from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT
 from adsum.catalog.replication.root import WORDS_BYTES
 from adsum.cbor import BadEncoding, canonical_array
+from adsum.named import NamedTuple
 from adsum.now import MILLISECOND
 from adsum.rows import RowCodec, RowField, counter, exactly, flag, listed, octets, values
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import NamedTuple
+
+from adsum.named import NamedTuple
 
 SHORT = 8  # bytes of a node's uuid that stand for it
 NODE_NUMBER = 0  # the slot of the node's own record
