@@ -81,6 +81,23 @@ def test_new_site_headers_replace_an_encoded_head() -> None:
     assert b"Access-Control-Allow-Origin: *\r\n" in response.head(gzip=False)
 
 
+def test_a_small_answer_is_kept_in_one_piece_that_lacks_its_status_line_and_what_varies() -> None:
+    response = json_body(b"[1]", (("X-Consul-Index", "7"),))
+    fields = (
+        b"Content-Type: application/json\r\n"
+        b"Content-Length: 3\r\n"
+        b"Vary: Accept-Encoding\r\n"
+        b"X-Consul-Index: 7\r\n"
+    )
+    assert response.small() == fields + b"\r\n[1]"
+    response.set_site_headers(b"X-Site: ours\r\n")
+    assert response.small() == fields + b"X-Site: ours\r\n\r\n[1]"
+
+
+def test_what_may_be_compressed_is_not_small() -> None:
+    assert [bool(json_body(b"x" * size).small()) for size in (0, 1023, 1024)] == [True, True, False]
+
+
 def test_short_answers_are_made_once_and_say_what_they_always_said() -> None:
     assert empty(404) is empty(404)
     assert [empty(status).head(gzip=False).split(b"\r\n")[0] for status in (200, 404)] == [

@@ -31,7 +31,13 @@ from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import Phase, RequestParser
 from adsum.http.request import ClientGone, Request
 from adsum.http.request_cache import KnownBeginning, KnownRequest, KnownRequests
-from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX, Response
+from adsum.http.response import (
+    CHUNKED,
+    GZIP_BYTES_MIN,
+    GZIP_INLINE_BYTES_MAX,
+    STATUS_LINES,
+    Response,
+)
 from adsum.logs.complaints import Complaints
 from adsum.named import NamedTuple
 
@@ -328,9 +334,12 @@ class Connection:
     def _send_soon(self, response: Response, fate: bytes, *, takes_gzip: bool) -> None:
         """Without the task."""
         try:
-            body, gzip = response.body, takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
-            shown = body.gzipped() if gzip else body.plain
-            payload = b"".join((response.head(gzip=gzip), date_line(), fate, b"\r\n", shown))
+            if small := response.small():
+                payload = b"".join((STATUS_LINES[response.status], date_line(), fate, small))
+            else:
+                body = response.body
+                shown = body.gzipped() if takes_gzip else body.plain
+                payload = b"".join((response.head(gzip=takes_gzip), date_line(), fate, b"\r\n", shown))
         except Exception as error:  # it is this connection's, and not of whoever answers
             self._idlers.wake(self._socket.fileno(), error)
         else:

@@ -62,7 +62,7 @@ class Body:
 
 
 class Response:
-    __slots__ = ("_heads", "body", "chunks", "content_type", "headers", "site_headers", "status")
+    __slots__ = ("_heads", "_small", "body", "chunks", "content_type", "headers", "site_headers", "status")
 
     def __init__(
         self,
@@ -80,17 +80,30 @@ class Response:
         self.chunks = chunks  # streamed after the head, each chunk flushed; `body` is then not sent
         self.site_headers = b""  # what the operator's configuration adds to every answer, already encoded
         self._heads: dict[bool, bytes] = {}
+        self._small: bytes | None = None
 
     def set_site_headers(self, encoded: bytes) -> None:
         if self.site_headers != encoded:
             self.site_headers = encoded
             self._heads.clear()
+            self._small = None
+
+    def small(self) -> bytes:
+        """All but the status line and what belongs to one sending, in one piece; empty if it is so large that
+        it may be compressed. Where thousands are kept, each object looked at costs a trip to memory."""
+        if self._small is None:
+            is_small = len(self.body.plain) < GZIP_BYTES_MIN
+            self._small = b"\r\n".join((self._fields(gzip=False), self.body.plain)) if is_small else b""
+        return self._small
 
     def head(self, *, gzip: bool) -> bytes:
         """Everything from the status line on except Date, Connection and the empty line."""
-        if gzip in self._heads:
-            return self._heads[gzip]
-        parts = [STATUS_LINES[self.status]]
+        if gzip not in self._heads:
+            self._heads[gzip] = STATUS_LINES[self.status] + self._fields(gzip=gzip)
+        return self._heads[gzip]
+
+    def _fields(self, *, gzip: bool) -> bytes:
+        parts = list[bytes]()
         if self.content_type:
             parts.append(encode_headers((("Content-Type", self.content_type),)))
         if self.chunks is None:
@@ -99,8 +112,7 @@ class Response:
         if gzip:
             parts.append(GZIPPED)
         parts += (VARY, encode_headers(self.headers), self.site_headers)
-        head = self._heads[gzip] = b"".join(parts)
-        return head
+        return b"".join(parts)
 
 
 class HeaderInjection(ValueError):
