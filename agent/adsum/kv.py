@@ -175,8 +175,9 @@ class ReadsKeyAgain(Protocol):
     """Who reads one key in the same words for many, and keeps what was said of it last."""
 
     read: KeyRead  # of one key, and without waiting for a change
+    mode: ReadMode  # the read's
     record: KeyRecord | None  # of which the answer is kept
-    revision: int  # of the keyspace, when the record was found to be that one still
+    revision: int  # of the keyspace, when the record was found to be that one still; before that, -1
 
     def told(self, asker: Any, found: KeysFound | KeyRefusal) -> None: ...
 

@@ -358,6 +358,19 @@ async def test_a_read_that_is_begun_again_shows_the_record_and_the_server_as_the
     assert [header(each, "X-Consul-Knownleader") for each in client.answers] == ["true"] * 4
 
 
+async def test_a_key_that_never_was_is_none_each_time_it_is_read() -> None:
+    asker = Asker()
+    await asker.ask("/v1/kv/none")
+    request = request_of("GET", b"/v1/kv/a", client=(client := Recorder()))
+    assert asker.router.begin(request)
+    assert request.begins_again is not None
+    request.begins_again(lambda response, varying=b"": client.answer(request, response, varying))
+    assert [(each.status, header(each, "X-Consul-Index")) for each in client.answers] == [
+        (404, "1"),
+        (404, "1"),
+    ]
+
+
 async def test_what_may_wait_or_be_long_takes_a_task(warm: Asker) -> None:
     for target in ("/v1/kv/a?index=1", "/v1/kv/?keys", "/v1/kv/a?recurse"):
         assert begun(warm, "GET", target) is None

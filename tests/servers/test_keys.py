@@ -176,8 +176,9 @@ class Reader:
 
     def __init__(self, mode: ReadMode = ReadMode.DEFAULT) -> None:
         self.read = KeyRead(ReadShape.KEY, b"a", mode=mode)
+        self.mode = mode
         self.record: KeyRecord | None = None
-        self.revision = 0
+        self.revision = -1
         self.heard: list[tuple[str, object]] = []
 
     def told(self, asker: str, found: KeysFound | KeyRefusal) -> None:

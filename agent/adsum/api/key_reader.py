@@ -23,7 +23,7 @@ STANDINGS_MAX = 64
 class KeyReader:
     """It `ReadsKeyAgain`."""
 
-    __slots__ = ("_agent", "_response", "_show", "read", "record", "revision")
+    __slots__ = ("_agent", "_response", "_show", "mode", "read", "record", "revision")
 
     def __init__(
         self, agent: Agent, read: KeyRead, show: Callable[[KeysFound | KeyRefusal], Response]
@@ -31,8 +31,9 @@ class KeyReader:
         self._agent = agent
         self._show = show
         self.read = read
+        self.mode = read.mode
         self.record: KeyRecord | None = None
-        self.revision = 0
+        self.revision = -1
         self._response = Response()  # to that record
 
     def begin(self, answered: TakesAnswer) -> None:

@@ -185,11 +185,11 @@ class ServerKeys:
         return accepted
 
     def read_again(self, reader: ReadsKeyAgain, asker: Any) -> None:
-        is_stale = reader.read.mode is ReadMode.STALE
+        is_stale = reader.mode is ReadMode.STALE
         if self._doubted is not None or (is_stale and not self.has_heard_leader):
             self.read(reader.read, partial(reader.told, asker))
             return
-        self.counters.reads[reader.read.mode] += 1
+        self.counters.reads[reader.mode] += 1
         if is_stale:
             self._tell_again(((reader, asker),), self.standing(ReadMode.STALE))
             return
@@ -269,14 +269,13 @@ class ServerKeys:
             _AcceptedRead(self, reader.read, partial(reader.told, asker)).confirmed(refusal)
 
     def _tell_again(self, asked: Sequence[tuple[ReadsKeyAgain, Any]], standing: tuple[bool, int]) -> None:
-        """While nothing changes, without a look into the table."""
+        """While nothing changes, without a look into the table, or at the record."""
         space = self._space
         get, revision = space.table.get, space.revision
         for reader, asker in asked:
-            kept = reader.record
-            if kept is None or reader.revision != revision:
+            if reader.revision != revision:
                 record = get(reader.read.key)
-                if record is None or record is not kept:
+                if record is None or record is not reader.record:
                     reader.told(asker, self._found(reader.read, record, standing))
                     continue
                 reader.revision = revision
