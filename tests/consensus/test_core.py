@@ -187,24 +187,6 @@ def acknowledge(bench: Bench, index: int) -> None:
     bench.settle()
 
 
-def test_a_commit_by_the_others_makes_nothing_due_before_the_disk_here_is_done() -> None:
-    bench = elected()
-    propose(bench, b"a")
-    bench.tick()
-    (group,) = bench.taken(StoreGroup)
-    for follower in (B, C):
-        reply = AppendReply(STAMP, follower, A, bench.core.raft.replica.term, 3)
-        bench.effects += bench.core.receive(bench.now, reply)
-    due_ns = bench.core.deadline()
-    assert bench.core.raft.replica.log.commit == 3
-    assert due_ns is not None
-    assert due_ns > bench.now.monotonic_ns
-    bench.effects += bench.core.report(bench.now, reports.GroupStored(group.ticket, needs_segment=False))
-    assert bench.core.deadline() == bench.now.monotonic_ns
-    bench.settle()
-    assert answers(bench) == [("a", b"heard a")]
-
-
 def test_entries_leave_for_the_others_before_they_are_stored_here() -> None:
     bench = elected()
     propose(bench, b"a")

@@ -163,7 +163,6 @@ class ConsensusCore:
         was_due = self._is_due
         self._note(now)
         self.raft.step(message)
-        self._look_at_commit()
         self._is_due = was_due or self._wants_turn
         return NOTHING
 
@@ -201,7 +200,6 @@ class ConsensusCore:
             case reports.GroupStored():
                 self._group_stored(report)
                 wanted = self._taken()
-                self._look_at_commit()
                 self._is_due = was_due or self._wants_turn
                 return wanted
             case reports.GroupFoundNoRoom():
@@ -375,16 +373,17 @@ class ConsensusCore:
 
     # One turn: everything that came in becomes batches, and what is committed is applied.
 
-    def _look_at_commit(self) -> None:
-        """Others hear of it in a while, which is no reason for a turn."""
-        if self._news_ns is None and self.raft.owes_commit_news:
-            self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
-
     @property
     def _wants_turn(self) -> bool:
         """Something would come of one: of three servers the disk of one, and what the second follower says,
         is no news for a leader that has committed."""
-        return bool(self.raft.wants_ready or self.storing.has_waiting or self._effects or self.answers)
+        return bool(
+            self.raft.wants_ready
+            or self.storing.has_waiting
+            or self._effects
+            or self.answers
+            or (self._news_ns is None and self.raft.owes_commit_news)
+        )
 
     def _take_turn(self, *, tells_commits: bool) -> None:
         self.reads.take_turn(self.raft, self._now_ns, self.answers)
@@ -400,7 +399,8 @@ class ConsensusCore:
         self._apply()
         if not self.raft.owes_commit_news:  # entries brought it
             self._news_ns = None
-        self._look_at_commit()
+        elif self._news_ns is None:
+            self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
         if self._stop_ns is not None:
             self._look_whether_handed_over()
         self._is_due |= self.reads.lets_join

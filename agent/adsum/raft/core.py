@@ -314,14 +314,12 @@ class RaftCore:
 
     @property
     def _has_news(self) -> bool:
-        """That more is committed is none before it is on this disk: it is applied then, and that comes by
-        itself."""
         replica, log, hard = self.replica, self.replica.log, self._hard_state_given
         return bool(
             replica.outgoing_now
             or replica.outgoing_after_store
             or replica.confirmed_reads
-            or hard.commit < min(log.commit, log.stable)
+            or log.commit != hard.commit
             or log.has_unstored()
             or (replica.term, replica.vote) != (hard.term, hard.vote)
             or self._soft() != self._soft_given
