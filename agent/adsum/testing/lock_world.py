@@ -67,7 +67,7 @@ class LockWorld(KeyWorld):
         self.requests: list[LockRequest] = []
         self.failures: list[tuple[bytes, int]] = []  # of nodes, and when they truly were over
         self.keepers: dict[int, KeepingServer] = {}  # by host
-        self.sights = [SightOfNodes() for _ in range(SERVERS)]
+        self.sights = [SightOfNodes(partial(self._decides_alone, index)) for index in range(SERVERS)]
         super().__init__(seed=seed, results_bytes_max=results_bytes_max, hold_ns=hold_ns, is_traced=is_traced)
         for agent in self.agents:
             for sight in self.sights:
@@ -104,8 +104,16 @@ class LockWorld(KeyWorld):
             lag_ns = self.random.choice(LAGS_NS[:3])
             self.call(self.now_ns + lag_ns, partial(self._heard, index, sight, node_id, verdict))
 
+    def _decides_alone(self, index: int) -> bool:
+        """As the only voter."""
+        server = self.raft.on_host[index]
+        if not server.has_consensus:
+            return False
+        configuration = server.raft.replica.configuration
+        return {*configuration.voters, *configuration.voters_outgoing} == {server.me}
+
     def call_wrongly_failed(self, index: int, node_id: bytes | None) -> None:
-        """By one server, or none any more."""
+        """By one server, unless it is the only voter, or by none any more."""
         sight = self.sights[index]
         before, sight.called_failed = sight.called_failed, node_id
         for each in dict.fromkeys((before, node_id)):

@@ -86,9 +86,10 @@ class SessionFate:
 
 
 class SightOfNodes:
-    """One server's. It `SeesHosts`."""
+    """One server's. It `SeesHosts`. Whoever decides alone is believed, so it is not wrong about anybody."""
 
-    def __init__(self) -> None:
+    def __init__(self, decides_alone: Callable[[], bool] = lambda: False) -> None:
+        self._decides_alone = decides_alone
         self.is_isolated = False
         self.lag_ns = LAGS_NS[0]
         self.heard: dict[bytes, NodeStanding] = {}
@@ -99,6 +100,7 @@ class SightOfNodes:
         if heard is None:
             return HostSeen(HostVerdict.UNKNOWN)
         is_wrong = self.called_failed == who[0] and heard.verdict is HostVerdict.PRESENT
+        is_wrong = is_wrong and not self._decides_alone()
         return HostSeen(HostVerdict.FAILED if is_wrong else heard.verdict, heard.generation)
 
     def records(self, who: NodeKey) -> RecordsSeen:
