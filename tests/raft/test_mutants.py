@@ -40,7 +40,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.changes_do_not_wait_for_each_other, "change", 20, 60),
     (mutants.changes_count_from_when_the_leader_has_thought_of_them, "move_votes slow_network", 0, 60),
     (mutants.old_snapshots_are_installed, "compact delay loss", 0, 60),
-    (mutants.late_answers_bring_another_snapshot, "large_values slow_disk", 60, 60),
+    (mutants.late_answers_bring_another_snapshot, "large_values slow_disk", 150, 60),
     (mutants.commit_news_is_believed_without_the_entry, "campaign split_leader", 20, 60),
     (mutants.states_depend_on_the_server, "pause", 0, 5),
     (mutants.retries_happen_twice, "crash_leader pause", 0, 60),
@@ -77,7 +77,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (
         mutants.zeros_behind_the_log_are_believed_as_they_read,
         "failing_sync cut_power power_loss crash large_values",
-        1_100,
+        140,
         20,
     ),
     (mutants.snapshots_get_their_name_before_their_bytes_are_safe, "leave_behind cut_power", 0, 10),
