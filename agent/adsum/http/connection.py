@@ -274,7 +274,7 @@ class Connection:
                 return None if self._is_taken(data, self._begin) else data
             return data
         self._note_unparsed(response, known.site_headers)
-        self._send_soon(response, known.fate, takes_gzip=known.takes_gzip)
+        self._send_at_once(joined(response, known.fate, takes_gzip=known.takes_gzip))
         return None
 
     def _hear_early(self, data: bytes, taken: Request | KnownBeginning) -> None:
@@ -334,12 +334,7 @@ class Connection:
     def _send_soon(self, response: Response, fate: bytes, *, takes_gzip: bool) -> None:
         """Without the task."""
         try:
-            if small := response.small():
-                payload = b"".join((STATUS_LINES[response.status], date_line(), fate, small))
-            else:
-                body = response.body
-                shown = body.gzipped() if takes_gzip else body.plain
-                payload = b"".join((response.head(gzip=takes_gzip), date_line(), fate, b"\r\n", shown))
+            payload = joined(response, fate, takes_gzip=takes_gzip)
         except Exception as error:  # it is this connection's, and not of whoever answers
             self._idlers.wake(self._socket.fileno(), error)
         else:
@@ -507,6 +502,14 @@ class _Date:
 
     second = 0
     line = b""
+
+
+def joined(response: Response, fate: bytes, *, takes_gzip: bool) -> bytes:
+    """Head and body as one piece."""
+    if small := response.small():
+        return b"".join((STATUS_LINES[response.status], date_line(), fate, small))
+    shown = response.body.gzipped() if takes_gzip else response.body.plain
+    return b"".join((response.head(gzip=takes_gzip), date_line(), fate, b"\r\n", shown))
 
 
 def date_line() -> bytes:

@@ -6,8 +6,9 @@ waits for its client waits here, in one epoll: the sockets stay registered, all 
 at in one go, and a task is woken only for what needs one. The loop waits for the epoll itself, which is
 readable while one of its sockets is.
 
-Answers that are ready while all are looked at go out behind that, one after the other: a client whose
-connections speak together wakes once for all of them, and not for each.
+Answers that were begun, and are ready while all are looked at, go out behind that, one after the other: a
+client whose connections speak together wakes once for all of them, and not for each. What is answered from
+what was kept goes out at once, for to hold that back would cost a tenth of it.
 
 A socket stays registered after its wait, too, since most speak again only when they have been answered. One
 that speaks earlier is taken out until its connection waits again. And each is taken out before it is closed:
