@@ -52,6 +52,7 @@ from tests.system.clusters import Cluster
 ROUNDS = 11
 ROUND_S = 3.0
 IDLE_S = 10.0
+THREADS_END_S = 15.0  # those of the start, with what they ran
 FLIPPING_S = 6.0
 WORSE_MAX = 0.05
 FLIPS_COST_MAX = 0.2
@@ -175,8 +176,8 @@ def consensus(other: Path) -> list[Measured]:
 def membership(ours: Program, other: Program) -> list[Measured]:
     random = Random(1)
     with both(ours, other) as sides:
-        everyone = (sides[0].members, sides[1].members)
-        time.sleep(REST_S)
+        everyone = (sides[0].clients, sides[1].clients)
+        time.sleep(THREADS_END_S)
         idle_ratios = []
         for _ in range(ROUNDS):
             before = [[ran_ns(member.pid) for member in cluster] for cluster in everyone]
