@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from adsum.address import Address
 from adsum.agent import saved_catalog
 from adsum.agent.saved_catalog import (
-    OWNERS_A_SLICE,
+    BYTES_A_SLICE,
+    RANGES_A_SLICE,
     SAVE_NS,
     SLICE_NS,
     Copying,
@@ -19,13 +22,14 @@ from adsum.agent.saved_catalog import (
     SavedOwner,
 )
 from adsum.agent.saved_files import COPY
-from adsum.catalog.replication.deltas import Delta
+from adsum.catalog.replication.deltas import Delta, decode
 from adsum.catalog.replication.items import Item, term
-from adsum.catalog.replication.state import OwnerState, applied
+from adsum.catalog.replication.state import OwnerState, applied, merged, span_of
 from adsum.catalog.saved import DamagedFile, sealed
 from adsum.effects import WriteFile
 from adsum.gossip.claims import Profile
 from adsum.now import MILLISECOND, Now
+from adsum.owners import STORE
 
 WALL_MS = 1_800_000_000_000
 
@@ -123,10 +127,130 @@ def test_who_is_hidden_now_is_a_change_though_the_catalog_is_the_same() -> None:
 
 
 def test_many_owners_are_encoded_a_slice_at_a_time() -> None:
-    copying, known = Copying(at(0)), [owner(number) for number in range(2 * OWNERS_A_SLICE + 1)]
+    copying, known = Copying(at(0)), [owner(number) for number in range(2 * RANGES_A_SLICE + 1)]
     assert copying.tick(at(SAVE_NS), known, b"root") == ()
     assert copying.tick(at(SAVE_NS + SLICE_NS), known, b"root") == ()
     assert len(content(copying.tick(at(SAVE_NS + 2 * SLICE_NS), known, b"root")).owners) == len(known)
+
+
+class CountedItems(UserDict[int, Item]):
+    """Items that count how often one of them was looked at."""
+
+    looks = 0
+
+    def __getitem__(self, number: int) -> Item:
+        self.looks += 1
+        return super().__getitem__(number)
+
+
+def counted_store(items: int, value_bytes: int) -> tuple[OwnerState, CountedItems]:
+    listed = [Item(each, each + 1, bytes(value_bytes)) for each in range(items)]
+    state = merged(OwnerState(STORE, 7), listed, items, 0)
+    counted = CountedItems(state.items)
+    state.items = counted
+    return state, counted
+
+
+def test_no_slice_looks_at_more_of_a_large_store_than_a_few_ranges_and_at_no_item_twice() -> None:
+    store, counted = counted_store(20_000, value_bytes=240)
+    copying, time_ns, looks = Copying(at(0)), SAVE_NS, [0]
+    while not (files := copying.tick(at(time_ns), [], b"root", store)):
+        time_ns = copying.deadline()
+        looks.append(counted.looks)
+    slices = [after - before for before, after in pairwise((*looks, counted.looks))]
+    assert (len(slices), max(slices) < 1_500, sum(slices)) == (16, True, 20_000)
+    assert recalled_store(content(files)).is_complete
+
+
+def test_at_an_orderly_end_no_item_of_a_large_store_is_looked_at_twice_either() -> None:
+    store, counted = counted_store(20_000, value_bytes=240)
+    assert len(content(Copying(at(0)).last(at(5), [], store)).store) == 79
+    assert counted.looks == 20_000
+
+
+def recalled_store(copy: SavedCopy) -> OwnerState:
+    state = saved_catalog.recalled(SavedOwner(owner(1).profile, copy.store))
+    assert state is not None
+    return state
+
+
+def test_a_store_that_changes_with_every_slice_is_saved_all_the_same_and_again_a_minute_later() -> None:
+    copying, time_ns, number = Copying(at(0)), SAVE_NS, 7
+    while not (files := copying.tick(at(time_ns), [], bytes([number]), changing(number))):
+        time_ns, number = copying.deadline(), number + 1
+    assert (number, recalled_store(content(files)).generation) == (9, 7)
+    last = changing(number)
+    for _ in range(3):
+        time_ns = copying.deadline()
+        files = copying.tick(at(time_ns), [], bytes([number]), last)
+    assert recalled_store(content(files)).generation == 9
+    assert copying.tick(at(copying.deadline()), [], bytes([number]), last) == ()
+
+
+def changing(generation: int) -> OwnerState:
+    """Two slices and a half."""
+    count = 5 * BYTES_A_SLICE // 2 // 10_000
+    listed = [Item(each, each + 1, bytes(10_000)) for each in range(count)]
+    return merged(OwnerState(STORE, generation), listed, count, 0)
+
+
+def test_what_is_again_as_it_was_written_before_the_next_file_is_complete_is_not_due_at_once() -> None:
+    copying, known = Copying(at(0)), [owner(number) for number in range(2 * RANGES_A_SLICE)]
+    for time_ns in (SAVE_NS, SAVE_NS + SLICE_NS, SAVE_NS + 2 * SLICE_NS):
+        files = copying.tick(at(time_ns), known, b"root")
+    assert len(content(files).owners) == len(known)
+    again = [owner(number) for number in range(2 * RANGES_A_SLICE)]
+    assert copying.tick(at(3 * SAVE_NS), again, b"other") == ()
+    assert copying.tick(at(3 * SAVE_NS + SLICE_NS), again, b"root") == ()
+    assert copying.deadline() == 4 * SAVE_NS + SLICE_NS
+
+
+@pytest.mark.parametrize("length", [0, 1, 23, 24, 255, 256, 65_535, 65_536])
+def test_a_copy_is_encoded_in_pieces_as_it_would_be_as_a_whole(length: int) -> None:
+    store = (bytes(length), *[b"r"] * length)
+    copy = SavedCopy(WALL_MS, (), store=store)
+    assert saved_catalog.encode(copy) == sealed([3, WALL_MS, [], list(store)])
+
+
+def test_ranges_that_each_vouch_for_a_part_are_recalled_as_well() -> None:
+    """As versions before this one wrote them."""
+    state, since, is_all = owner(1, items=100, value=bytes(2_000)).state, 0, False
+    spans: list[bytes] = []
+    while not is_all:
+        encoded, is_all = span_of(state, since, 65_536)
+        spans.append(encoded)
+        since = decode(encoded).through or 0
+    assert [decode(each).since for each in spans] == [0, 32, 64, 96]
+    again = saved_catalog.recalled(SavedOwner(owner(1).profile, tuple(spans)))
+    assert again is not None
+    assert (again.items, again.is_complete) == (state.items, True)
+    part = saved_catalog.recalled(SavedOwner(owner(1).profile, (*spans[:3], b"damaged", spans[3])))
+    assert part is not None
+    assert (part.low_water, len(part.items)) == (96, 96)
+
+
+def test_what_was_removed_is_not_saved_and_known_to_be_gone() -> None:
+    known = owner(1, items=100, value=bytes(2_000))
+    profile, state = known.profile, merged(known.state, [Item(50, 101, None)], 101, 0)
+    (saved,) = content(Copying(at(0)).last(at(5), [KnownOwner(profile, state, is_shown=True)])).owners
+    again = saved_catalog.recalled(saved)
+    assert again is not None
+    assert (again.is_complete, again.gc_version, 50 in again.items, len(again.items)) == (
+        True,
+        101,
+        False,
+        99,
+    )
+
+
+def test_of_an_owner_that_is_known_in_part_that_part_is_saved() -> None:
+    known = owner(1, items=100, value=bytes(2_000))
+    ahead = Delta(known.profile.short, 7, 200, 1, (Item(150, 200, b"y"),))
+    partly = KnownOwner(known.profile, applied(known.state, ahead), is_shown=True)
+    (saved,) = content(Copying(at(0)).last(at(5), [partly])).owners
+    again = saved_catalog.recalled(saved)
+    assert again is not None
+    assert (again.low_water, again.version, len(again.items), again.is_complete) == (100, 200, 101, False)
 
 
 def test_an_agent_that_knows_nobody_leaves_no_file() -> None:

@@ -16,7 +16,7 @@ from adsum.agent.deadlines import earliest
 from adsum.agent.effects import Effect
 from adsum.agent.presence import Presence
 from adsum.agent.remote_catalog import RemoteCatalogView
-from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled
+from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled, told_of
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckStatus as Verdict
 from adsum.catalog.own_writer import OwnCatalogWriter, OwnChange
@@ -149,8 +149,10 @@ class CatalogSync:
             if state is not None:
                 self.mirror.changed(now, short, None, state)
         self._presence.take_appeared()
-        age_ns = max(0, now.wall_ms - copy.wall_ms) * MILLISECOND
-        self.replication.recall_store(now, copy.store, age_ns)
+        told = told_of(copy.store)
+        if told is not None:
+            age_ns = max(0, now.wall_ms - copy.wall_ms) * MILLISECOND
+            self.replication.recall_store(now, told, age_ns)
 
     @property
     def saved(self) -> list[SavedOwner]:

@@ -220,7 +220,9 @@ class ClusterState:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
         has not met, this agent knows no life that could be declared over."""
         self.sharing.forget_one(now, saved)
-        rest = SavedCopy(self._saved_wall_ms, tuple(self.sharing.saved), store=spans_of(self.sharing.store))
+        rest, store = SavedCopy(self._saved_wall_ms, tuple(self.sharing.saved)), self.sharing.store
+        if store is not None:
+            rest = rest._replace(store=tuple(spans_of(store)))
         self._changes.append(copy_file(rest) if rest.owners or rest.store else RemoveFile(COPY))
         name = saved.profile.name
         return LogLine(Severity.INFO, f"a node that only the saved copy knew was taken off: {name}")

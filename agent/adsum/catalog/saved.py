@@ -171,8 +171,15 @@ FORMS: dict[str, Form] = {
 
 
 def sealed(value: object) -> bytes:
-    payload = cbor2.dumps(value)
-    return MAGIC + zlib.crc32(payload).to_bytes(4, "big") + payload
+    return sealed_pieces([cbor2.dumps(value)])
+
+
+def sealed_pieces(pieces: Iterable[bytes]) -> bytes:
+    """What is large is copied once."""
+    payload, checksum = list(pieces), 0
+    for piece in payload:
+        checksum = zlib.crc32(piece, checksum)
+    return b"".join([MAGIC, checksum.to_bytes(4, "big"), *payload])
 
 
 def opened(content: bytes) -> Any:

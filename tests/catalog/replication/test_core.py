@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import cbor2
 
-from adsum.agent.saved_catalog import spans_of
-from adsum.catalog.replication.deltas import push
+from adsum.agent.saved_catalog import spans_of, told_of
+from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.effects import CarryThis, Confirmed, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.pushes import Urgency
@@ -217,8 +217,8 @@ def test_what_the_last_run_had_of_the_store_counts_from_then_on_and_gives_way_to
     before, one, server, other = Peer(1), Peer(1), Peer(2), Peer(3)
     before.core.servers_changed(at(1), [server.short])
     before.core.hear(at(1), server.short, (told_of_the_store(),))
-    spans = spans_of(before.core.state(STORE))
-    one.core.recall_store(at(1), spans, 2 * HOUR)
+    told = saved_of_the_store(before)
+    one.core.recall_store(at(1), told, 2 * HOUR)
     one.core.hear(at(2), other.short, (push(STORE, 7, 6, 0, [Item(4, 6, b"more")]),))
     state = one.core.state(STORE)
     assert state is not None
@@ -229,13 +229,36 @@ def test_what_the_last_run_had_of_the_store_counts_from_then_on_and_gives_way_to
     assert one.core.state(STORE) is None
 
     one = Peer(1)
-    one.core.recall_store(at(1), spans, 0)
+    one.core.recall_store(at(1), told, 0)
     one.core.servers_changed(at(2), [server.short])
     one.core.hear(at(3), server.short, (push(STORE, 8, 1, term(Item(1, 1, b"a")), [Item(1, 1, b"a")]),))
     one.core.tick(at(MINUTE))
     state = one.core.state(STORE)
     assert state is not None
     assert [item.value for item in state.live()] == [b"a"]
+
+
+def saved_of_the_store(peer: Peer) -> Delta:
+    state = peer.core.state(STORE)
+    assert state is not None
+    told = told_of(spans_of(state))
+    assert told is not None
+    return told
+
+
+def test_a_large_store_that_was_saved_is_shown_at_once() -> None:
+    before, one = Peer(1), Peer(1)
+    items = tuple(Item(number, number + 1, bytes(1_000)) for number in range(300))
+    before.core.publish_store(at(1), StoreNews(7, 300, items, is_whole=True, tells=False))
+    state = before.core.state(STORE)
+    assert state is not None
+    assert len(list(spans_of(state))) == 5
+    one.core.recall_store(at(1), saved_of_the_store(before), 0)
+    changed = [each for each in one.take() if isinstance(each, OwnerChanged)]
+    assert [len(each.after.items) for each in changed if each.after is not None] == [300]
+    recalled = one.core.state(STORE)
+    assert recalled is not None
+    assert recalled.is_complete
 
 
 def test_an_agent_that_nobody_introduced_is_not_kept() -> None:

@@ -271,19 +271,15 @@ class Replication:
             if delta.owner == owner:
                 self._copies.hear(now, owner, holding, delta, is_push=False)
 
-    def recall_store(self, now: Now, spans: tuple[bytes, ...], age_ns: int) -> None:
+    def recall_store(self, now: Now, told: Delta, age_ns: int) -> None:
         """What this agent's last run knew of it so long ago, and had from a server."""
         copies = self._copies
-        if not spans or copies.publishes_store:
+        if told.owner != STORE or copies.publishes_store:
             return
-        try:
-            generation = copies.interner.delta(spans[0]).generation
-        except BadEncoding:
-            self.tally.drop("malformed")
-            return
-        copies.store_word.named = max(copies.store_word.named, generation)
-        copies.admit(STORE, 0)
-        self.recall(now, STORE, spans)
+        copies.store_word.named = max(copies.store_word.named, told.generation)
+        holding = copies.admit(STORE, 0)
+        if holding is not None and holding.state is None:
+            copies.hear(now, STORE, holding, told, is_push=False)
         if not copies.store_word.is_present:
             copies.failed(now._replace(monotonic_ns=now.monotonic_ns - age_ns), STORE)
 
