@@ -17,6 +17,7 @@ from adsum.agent.saved_catalog import (
     SLICE_NS,
     Copying,
     KnownOwner,
+    KnownStore,
     OtherFormat,
     SavedCopy,
     SavedOwner,
@@ -28,7 +29,7 @@ from adsum.catalog.replication.state import OwnerState, applied, merged, span_of
 from adsum.catalog.saved import DamagedFile, sealed
 from adsum.effects import WriteFile
 from adsum.gossip.claims import Profile
-from adsum.now import MILLISECOND, Now
+from adsum.now import HOUR, MILLISECOND, Now
 from adsum.owners import STORE
 
 WALL_MS = 1_800_000_000_000
@@ -88,7 +89,7 @@ def test_the_version_of_a_member_is_kept_with_it() -> None:
 
 
 def test_what_servers_publish_is_kept_beside_the_members() -> None:
-    published = owner(3).state
+    published = KnownStore(owner(3).state, None)
     saved = content(Copying(at(0)).last(at(5), [owner(1)], published))
     assert (len(saved.owners), len(saved.store)) == (1, 1)
     assert content(Copying(at(0)).last(at(5), [], published)).store == saved.store
@@ -143,12 +144,12 @@ class CountedItems(UserDict[int, Item]):
         return super().__getitem__(number)
 
 
-def counted_store(items: int, value_bytes: int) -> tuple[OwnerState, CountedItems]:
+def counted_store(items: int, value_bytes: int) -> tuple[KnownStore, CountedItems]:
     listed = [Item(each, each + 1, bytes(value_bytes)) for each in range(items)]
     state = merged(OwnerState(STORE, 7), listed, items, 0)
     counted = CountedItems(state.items)
     state.items = counted
-    return state, counted
+    return KnownStore(state, None), counted
 
 
 def test_no_slice_looks_at_more_of_a_large_store_than_a_few_ranges_and_at_no_item_twice() -> None:
@@ -187,11 +188,11 @@ def test_a_store_that_changes_with_every_slice_is_saved_all_the_same_and_again_a
     assert copying.tick(at(copying.deadline()), [], bytes([number]), last) == ()
 
 
-def changing(generation: int) -> OwnerState:
+def changing(generation: int) -> KnownStore:
     """Two slices and a half."""
     count = 5 * BYTES_A_SLICE // 2 // 10_000
     listed = [Item(each, each + 1, bytes(10_000)) for each in range(count)]
-    return merged(OwnerState(STORE, generation), listed, count, 0)
+    return KnownStore(merged(OwnerState(STORE, generation), listed, count, 0), None)
 
 
 def test_what_is_again_as_it_was_written_before_the_next_file_is_complete_is_not_due_at_once() -> None:
@@ -205,11 +206,28 @@ def test_what_is_again_as_it_was_written_before_the_next_file_is_complete_is_not
     assert copying.deadline() == 4 * SAVE_NS + SLICE_NS
 
 
+def test_when_the_last_server_went_is_saved_with_what_they_published() -> None:
+    state = owner(3).state
+    present = content(Copying(at(0)).last(at(9 * HOUR), [], KnownStore(state, None)))
+    assert (present.store_gone_ms, present.store_wall_ms) == (None, WALL_MS + 9 * HOUR // MILLISECOND)
+    alone = content(Copying(at(0)).last(at(9 * HOUR), [], KnownStore(state, 2 * HOUR)))
+    assert alone.store_wall_ms == WALL_MS + 2 * HOUR // MILLISECOND
+    assert alone.wall_ms == WALL_MS + 9 * HOUR // MILLISECOND
+    before = content(Copying(at(0)).last(at(0), [], KnownStore(state, -3 * HOUR)))  # before this start
+    assert before.store_wall_ms == WALL_MS - 3 * HOUR // MILLISECOND
+
+
+@pytest.mark.parametrize("gone", ["yesterday", True, None, []])
+def test_a_date_of_the_store_that_is_none_is_that_of_the_copy(gone: object) -> None:
+    copy = saved_catalog.decode(sealed([3, WALL_MS, [], [b"a range"], gone]))
+    assert (copy.store, copy.store_wall_ms) == ((b"a range",), WALL_MS)
+
+
 @pytest.mark.parametrize("length", [0, 1, 23, 24, 255, 256, 65_535, 65_536])
 def test_a_copy_is_encoded_in_pieces_as_it_would_be_as_a_whole(length: int) -> None:
     store = (bytes(length), *[b"r"] * length)
-    copy = SavedCopy(WALL_MS, (), store=store)
-    assert saved_catalog.encode(copy) == sealed([3, WALL_MS, [], list(store)])
+    copy = SavedCopy(WALL_MS, (), store=store, store_gone_ms=5)
+    assert saved_catalog.encode(copy) == sealed([3, WALL_MS, [], list(store), 5])
 
 
 def test_ranges_that_each_vouch_for_a_part_are_recalled_as_well() -> None:

@@ -467,9 +467,11 @@ def kept() -> dict[str, RecordedCase]:
     profile = claims.Profile(A + B, "web-1", Address("10.0.0.1", 8301), b"tags", version="0.1.0")
     copy = SavedCopy(GENERATION, (SavedOwner(profile, (b"a range",), is_shown=False),))
     with_store = copy._replace(store=(b"a range", b"another"))
+    alone = with_store._replace(store_gone_ms=GENERATION - 5)
     return {
         "saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode),
         "saved-copy-store": RecordedCase(with_store, saved_catalog.encode(with_store), saved_catalog.decode),
+        "saved-copy-store-alone": RecordedCase(alone, saved_catalog.encode(alone), saved_catalog.decode),
     }
 
 

@@ -8,9 +8,13 @@ from adsum.agent.commands import DeregisterService, RegisterService
 from adsum.agent.saved_catalog import KEPT_NS, decode, encode
 from adsum.agent.saved_files import COPY
 from adsum.catalog.definitions import CheckStatus, ServiceDefinition
-from adsum.catalog.model import SERF_HEALTH
+from adsum.catalog.model import SERF_HEALTH, Node
+from adsum.catalog.records import encode_external_node
+from adsum.catalog.replication.deltas import span
+from adsum.catalog.replication.items import Item, term
 from adsum.gossip.commands import ForceLeave, Join, Leave
 from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.owners import STORE
 from adsum.process.joining import read_peers
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.network import Conditions
@@ -302,6 +306,30 @@ def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() ->
     cluster.give(2, ForceLeave("m0000"))
     cluster.run_for(SECOND)
     assert cluster.disk(2).read(COPY) is None
+
+
+def test_the_store_s_copy_ends_three_days_after_the_last_server_however_often_it_is_saved() -> None:
+    cluster = formed(3)
+    cluster.run_for(70 * SECOND)
+    cluster.kill(2)
+    disk = cluster.disk(2)
+    kept = decode(disk.read(COPY) or b"")
+    printer = Node(node_id="", name="printer", address="10.9.0.1", datacenter="dc1")
+    item = Item(1, 1, encode_external_node(printer))
+    told = span(STORE, 7, 1, term(item), [item], since=0, through=1, gc_version=0)
+    gone_ms = cluster.now.wall_ms - (KEPT_NS - 3 * MINUTE) // MILLISECOND
+    disk.write_durably(COPY, encode(kept._replace(store=(told,), store_gone_ms=gone_ms)))
+    for _ in range(2):
+        cluster.start(2)
+        cluster.run_for(70 * SECOND)
+        assert cluster.agent(2).cluster.staleness(cluster.now) == ""
+        assert cluster.agent(2).core.view.node("printer") is not None
+        cluster.kill(2)
+        written = decode(disk.read(COPY) or b"")
+        assert (written.wall_ms > kept.wall_ms, written.store_gone_ms) == (True, gone_ms)
+    cluster.start(2)
+    cluster.run_for(2 * MINUTE)
+    assert cluster.agent(2).core.view.node("printer") is None
 
 
 def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() -> None:

@@ -16,7 +16,7 @@ from adsum.agent.deadlines import earliest
 from adsum.agent.effects import Effect
 from adsum.agent.presence import Presence
 from adsum.agent.remote_catalog import RemoteCatalogView
-from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled, told_of
+from adsum.agent.saved_catalog import KnownOwner, KnownStore, SavedCopy, SavedOwner, recalled, told_of
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckStatus as Verdict
 from adsum.catalog.own_writer import OwnCatalogWriter, OwnChange
@@ -32,7 +32,6 @@ from adsum.catalog.replication.effects import (
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable
 from adsum.catalog.replication.pushes import Urgency
-from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
@@ -151,7 +150,7 @@ class CatalogSync:
         self._presence.take_appeared()
         told = told_of(copy.store)
         if told is not None:
-            age_ns = max(0, now.wall_ms - copy.wall_ms) * MILLISECOND
+            age_ns = max(0, now.wall_ms - copy.store_wall_ms) * MILLISECOND
             self.replication.recall_store(now, told, age_ns)
 
     @property
@@ -190,10 +189,12 @@ class CatalogSync:
                 yield KnownOwner(member.profile, state, self._presence.shows(member.profile.name))
 
     @property
-    def store(self) -> OwnerState | None:
+    def store(self) -> KnownStore | None:
         """What servers publish, for the next copy."""
         state = self.replication.state(STORE)
-        return state if state is not None and state.version else None
+        if state is None or not state.version:
+            return None
+        return KnownStore(state, self.replication.store_gone_ns())
 
     # Time.
 

@@ -24,7 +24,7 @@ from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers, LeadershipSeen
 from adsum.agent.presence import Presence
-from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner, spans_of
+from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner, spans_of, with_store
 from adsum.agent.saved_catalog import file as copy_file
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.settings import AgentSettings
@@ -222,7 +222,7 @@ class ClusterState:
         self.sharing.forget_one(now, saved)
         rest, store = SavedCopy(self._saved_wall_ms, tuple(self.sharing.saved)), self.sharing.store
         if store is not None:
-            rest = rest._replace(store=tuple(spans_of(store)))
+            rest = with_store(now, rest, tuple(spans_of(store.state)), store.gone_ns)
         self._changes.append(copy_file(rest) if rest.owners or rest.store else RemoveFile(COPY))
         name = saved.profile.name
         return LogLine(Severity.INFO, f"a node that only the saved copy knew was taken off: {name}")

@@ -60,11 +60,24 @@ class KnownOwner(NamedTuple):
     is_shown: bool
 
 
+class KnownStore(NamedTuple):
+    """What the servers publish, as this agent has it."""
+
+    state: OwnerState
+    gone_ns: int | None  # since when no server is there
+
+
 class SavedCopy(NamedTuple):
     wall_ms: int
     owners: tuple[SavedOwner, ...]
     unreadable: int = 0  # owners that were left out
     store: tuple[bytes, ...] = ()  # what the servers published, which is no member
+    store_gone_ms: int | None = None  # when the last of them went; None: some were there
+
+    @property
+    def store_wall_ms(self) -> int:
+        """When the store was last known to be in force."""
+        return self.wall_ms if self.store_gone_ms is None else self.store_gone_ms
 
 
 def encode(copy: SavedCopy) -> bytes:
@@ -81,6 +94,8 @@ def encode(copy: SavedCopy) -> bytes:
     if copy.store:
         ranges = [piece for each in copy.store for piece in (_head(OCTETS, len(each)), each)]
         parts.append([_head(ARRAY, len(copy.store)), *ranges])
+        if copy.store_gone_ms is not None:
+            parts.append([cbor2.dumps(copy.store_gone_ms)])
     return sealed_pieces([_head(ARRAY, len(parts)), *(piece for part in parts for piece in part)])
 
 
@@ -96,17 +111,18 @@ def decode(content: bytes) -> SavedCopy:
         case [int(form), int(wall_ms), list(rows), *more] if form == FORMAT:
             owners = [_owner(row) for row in rows]
             known = tuple(owner for owner in owners if owner is not None)
-            return SavedCopy(wall_ms, known, len(owners) - len(known), _store(more))
+            return SavedCopy(wall_ms, known, len(owners) - len(known), *_store(more))
         case [form, *_] if type(form) is int and form != FORMAT:
             raise OtherFormat(f"it is of format {form}, and this version writes {FORMAT}")
     raise DamagedFile("it holds no catalog")
 
 
-def _store(more: list[object]) -> tuple[bytes, ...]:
+def _store(more: list[object]) -> tuple[tuple[bytes, ...], int | None]:
     match more:
-        case [list(spans), *_]:
-            return tuple(each for each in spans if type(each) is bytes)
-    return ()
+        case [list(spans), *said]:
+            gone_ms = said[0] if said and type(said[0]) is int else None
+            return tuple(each for each in spans if type(each) is bytes), gone_ms
+    return (), None
 
 
 def _owner(row: object) -> SavedOwner | None:
@@ -150,7 +166,7 @@ class Copying:
             self._slice_ns, self._begin_ns = None, now.monotonic_ns + SAVE_NS
 
     def tick(
-        self, now: Now, known: Iterable[KnownOwner], root: bytes, store: OwnerState | None = None
+        self, now: Now, known: Iterable[KnownOwner], root: bytes, store: KnownStore | None = None
     ) -> tuple[FileChange, ...]:
         """The file, once it is due, complete, and not what was written last."""
         if now.monotonic_ns < self.deadline():
@@ -169,7 +185,7 @@ class Copying:
         return (self._file(now, listed, store),)
 
     def last(
-        self, now: Now, known: Iterable[KnownOwner], store: OwnerState | None = None
+        self, now: Now, known: Iterable[KnownOwner], store: KnownStore | None = None
     ) -> tuple[FileChange, ...]:
         """At an orderly end, however long it takes."""
         listed = list(known)
@@ -207,11 +223,14 @@ class Copying:
                 ranges_left, bytes_left = ranges_left - 1, bytes_left - len(encoded)
         return False
 
-    def _file(self, now: Now, listed: list[KnownOwner], store: OwnerState | None) -> FileChange:
+    def _file(self, now: Now, listed: list[KnownOwner], store: KnownStore | None) -> FileChange:
         self._spans = {state.owner: self._spans[state.owner] for state in _states(listed, store)}
         spans = {owner: spans for owner, (_state, spans) in self._spans.items()}
         owners = tuple(SavedOwner(each.profile, spans[each.state.owner], each.is_shown) for each in listed)
-        return file(SavedCopy(now.wall_ms, owners, store=spans[store.owner] if store is not None else ()))
+        copy = SavedCopy(now.wall_ms, owners)
+        if store is not None:
+            copy = with_store(now, copy, spans[store.state.owner], store.gone_ns)
+        return file(copy)
 
 
 class _Cutting:
@@ -223,8 +242,15 @@ class _Cutting:
         self.spans: list[bytes] = []
 
 
-def _states(listed: list[KnownOwner], store: OwnerState | None) -> list[OwnerState]:
-    return [*(each.state for each in listed), *([store] if store is not None else [])]
+def _states(listed: list[KnownOwner], store: KnownStore | None) -> list[OwnerState]:
+    return [*(each.state for each in listed), *([store.state] if store is not None else [])]
+
+
+def with_store(now: Now, copy: SavedCopy, spans: tuple[bytes, ...], gone_ns: int | None) -> SavedCopy:
+    """Its time does not begin anew with each run: without servers, nobody knows more of it than the last
+    run did."""
+    gone_ms = None if gone_ns is None else now.wall_ms - (now.monotonic_ns - gone_ns) // MILLISECOND
+    return copy._replace(store=spans, store_gone_ms=gone_ms)
 
 
 def recalled(saved: SavedOwner) -> OwnerState | None:

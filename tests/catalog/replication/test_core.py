@@ -261,6 +261,37 @@ def test_a_large_store_that_was_saved_is_shown_at_once() -> None:
     assert recalled.is_complete
 
 
+def test_a_store_that_was_saved_three_days_after_the_last_server_went_is_not_shown() -> None:
+    before, one = Peer(1), Peer(1)
+    before.core.publish_store(at(1), news(5, RECORD, is_whole=True))
+    one.core.recall_store(at(1), saved_of_the_store(before), 72 * HOUR)
+    assert one.core.state(STORE) is None
+
+
+def test_since_when_no_server_is_there_is_known_over_a_restart() -> None:
+    before, one, server = Peer(1), Peer(1), Peer(2)
+    before.core.servers_changed(at(1), [server.short])
+    before.core.hear(at(1), server.short, (told_of_the_store(),))
+    assert before.core.store_gone_ns() is None
+    before.core.servers_changed(at(HOUR), [])
+    assert before.core.store_gone_ns() == HOUR
+    one.core.recall_store(at(3 * HOUR), saved_of_the_store(before), 2 * HOUR)
+    assert one.core.store_gone_ns() == HOUR
+
+
+def test_a_server_that_is_back_and_tells_nothing_new_keeps_the_store_s_copy() -> None:
+    one, server = Peer(1), Peer(2)
+    one.core.servers_changed(at(1), [server.short])
+    one.core.hear(at(1), server.short, (told_of_the_store(),))
+    one.core.servers_changed(at(2), [])
+    one.core.servers_changed(at(MINUTE), [server.short])
+    assert one.core.store_gone_ns() is None
+    one.core.tick(at(73 * HOUR))
+    one.core.servers_changed(at(73 * HOUR), [])
+    one.core.tick(at(74 * HOUR))
+    assert one.core.state(STORE) is not None
+
+
 def test_an_agent_that_nobody_introduced_is_not_kept() -> None:
     one = Peer(1)
     one.core.hear(at(1), Peer(2).short, (push(b"@storf\0\0", 7, 5, term(RECORD), [RECORD]),))

@@ -23,7 +23,7 @@ from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import AskingPart, CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
 from adsum.catalog.replication.interner import Interner
-from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
+from adsum.catalog.replication.owner_table import FAILED_NS, OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher
 from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.pushes import Pushes, Urgency
@@ -235,6 +235,8 @@ class Replication:
         was_present, word.servers = word.is_present, frozenset(servers)
         word.is_present = is_one or bool(word.servers)
         if word.is_present and not was_present:
+            if STORE in self._copies.holdings:
+                self._copies.admit(STORE, 0)  # if nothing is new, nobody tells anything of it
             self._hear_of_store(now)
         elif was_present and not word.is_present:
             self._copies.failed(now, STORE)
@@ -272,9 +274,11 @@ class Replication:
                 self._copies.hear(now, owner, holding, delta, is_push=False)
 
     def recall_store(self, now: Now, told: Delta, age_ns: int) -> None:
-        """What this agent's last run knew of it so long ago, and had from a server."""
+        """What this agent's last run knew of it. It had that from a server, and the last one was there so
+        long ago."""
         copies = self._copies
-        if told.owner != STORE or copies.publishes_store:
+        is_over = age_ns >= FAILED_NS and not copies.store_word.is_present
+        if told.owner != STORE or copies.publishes_store or is_over:
             return
         copies.store_word.named = max(copies.store_word.named, told.generation)
         holding = copies.admit(STORE, 0)
@@ -282,6 +286,10 @@ class Replication:
             copies.hear(now, STORE, holding, told, is_push=False)
         if not copies.store_word.is_present:
             copies.failed(now._replace(monotonic_ns=now.monotonic_ns - age_ns), STORE)
+
+    def store_gone_ns(self) -> int | None:
+        """Since when no server is there; what was recalled counts from its own time."""
+        return self._copies.gone_ns(STORE)
 
     def member_failed(self, now: Now, member: bytes) -> None:
         self._exchanges.absent_now(member)

@@ -145,6 +145,10 @@ class OwnerTable:
         if owner in self.holdings and not self._is_mine(owner):
             self._gone_ns.setdefault(owner, now.monotonic_ns)
 
+    def gone_ns(self, owner: bytes) -> int | None:
+        """When it failed, if it is kept all the same."""
+        return self._gone_ns.get(owner)
+
     def left(self, now: Now, owner: bytes, over: int) -> None:
         if owner != self.own:
             self._bury(owner, now.monotonic_ns + LEFT_NS, over)
