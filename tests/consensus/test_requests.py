@@ -43,6 +43,7 @@ def answers(bench: Bench) -> list[tuple[object, object]]:
 
 
 def answered(bench: Bench, outcome: bytes | int | Exception) -> None:
+    bench.settle()
     (asked,) = bench.taken(AskLeader)
     bench.effects += bench.core.report(bench.now, LeaderAnswered(asked.ticket, outcome))
 
@@ -77,6 +78,17 @@ def test_a_read_of_a_follower_waits_until_the_state_machine_here_has_come_there(
     bench.core.requests.applied(2, bench.core.answers)
     bench.tick()
     assert answers(bench) == [("read", 2)]
+
+
+def test_a_read_of_a_follower_is_sent_to_the_leader_when_nobody_may_join_it_any_more() -> None:
+    bench = following()
+    turn = bench.core.reads.turn
+    submit(bench, SubmitRead("read"))
+    assert (bench.taken(AskLeader), bench.core.reads.turn) == ([], turn)
+    assert bench.core.deadline() == bench.now.monotonic_ns
+    bench.tick()
+    (asked,) = bench.taken(AskLeader)
+    assert (asked.data, bench.core.reads.turn) == (None, turn + 1)
 
 
 def test_a_read_whose_index_never_comes_here_is_answered_once() -> None:
@@ -132,6 +144,7 @@ def test_what_the_old_leader_never_answers_is_asked_of_the_new_one() -> None:
     submit(bench, SubmitProposal(b"a", "with", KEY))
     submit(bench, SubmitRead("read"))
     submit(bench, SubmitProposal(b"b", "without"))
+    bench.settle()
     bench.taken(AskLeader)
     bench.core.receive(bench.now, Heartbeat(STAMP, C, A, Term(3), 1, 1))
     bench.settle()

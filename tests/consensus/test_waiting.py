@@ -67,6 +67,7 @@ class Quorum:
     """It `AsksQuorum`: a test says when it has answered."""
 
     def __init__(self) -> None:
+        self.is_leader = True
         self.is_asking = False
         self.asked: list[int] = []
         self.everybody = 0
@@ -116,6 +117,18 @@ def test_whoever_was_answered_and_asks_again_at_once_joins_the_next_question() -
     reads.confirmed(ConfirmedRead(2, 8))
     reads.applied(8, answers)
     assert answers == [("first", 7), ("second", 8), ("first again", 8)]
+
+
+def test_nobody_joins_those_who_gathered_at_a_leader_that_leads_no_more() -> None:
+    """Whoever comes now is asked about elsewhere, at once."""
+    reads, quorum, answers = WaitingReads(), Quorum(), Answers()
+    reads.add("first")
+    reads.take_turn(quorum, 0, answers)
+    reads.add("second")
+    turn = reads.turn
+    quorum.is_leader = quorum.is_asking = False
+    reads.take_turn(quorum, 0, answers)
+    assert (reads.lets_join, reads.turn) == (False, turn + 1)
 
 
 def test_a_read_that_comes_when_all_were_answered_is_asked_about_in_its_own_turn() -> None:

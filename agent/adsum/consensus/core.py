@@ -120,7 +120,7 @@ class ConsensusCore:
 
     @property
     def is_leader(self) -> bool:
-        return self.raft.replica.role is Role.LEADER
+        return self.raft.is_leader
 
     @property
     def leader(self) -> MemberId | None:
@@ -176,7 +176,7 @@ class ConsensusCore:
                 self.propose(data, token, dedup, term, urgency)
             case commands.SubmitRead(token):
                 self.requests.begin(None, token, None, now.monotonic_ns)
-                self._is_due = was_due or not holds_reads
+                self._is_due = was_due or not holds_reads or self.requests.has_reads_to_send
             case commands.GiveUp(token):
                 self.requests.give_up(token)
             case commands.ProposeChange(change, token):
@@ -220,7 +220,7 @@ class ConsensusCore:
                 self.compaction.recorded(report, self._now_ns)
                 self.room.snapshot_ended()
             case reports.SnapshotFoundNoRoom(sentence):
-                self.compaction.found_no_room(sentence)
+                self.compaction.found_no_room(sentence, self._now_ns)
                 self.room.snapshot_ended()
             case reports.SnapshotRead():
                 self.installing.read(report)
@@ -387,9 +387,12 @@ class ConsensusCore:
 
     def _take_turn(self, *, tells_commits: bool) -> None:
         self.reads.take_turn(self.raft, self._now_ns, self.answers)
+        self.requests.send_reads(self._now_ns, self.answers)
         if self.proposing.queue.count:
             self.proposing.admit()
         self._take_batches(tells_commits=tells_commits)
+        if not self.raft.is_asking:  # the only voter is a quorum, and has answered
+            self.reads.late_ns = None
         while (batch := self.storing.next_without_sync()) is not None:
             self._promise([batch])
             self._take_batches(tells_commits=tells_commits)

@@ -78,6 +78,7 @@ class HeldRequests:
         self._held: deque[HeldRequest] = deque()  # in the order of their deadlines
         self._retries: deque[tuple[int, HeldRequest]] = deque()
         self._asked: dict[int, tuple[str, HeldRequest]] = {}  # at which leader, by ticket
+        self._reads_to_send: list[HeldRequest] = []  # in the next turn: who comes until then may join
         self._behind: list[tuple[int, HeldRequest]] = []  # reads whose index is not applied here yet
         self._ticket = 0
         self._has_ended = False
@@ -91,6 +92,10 @@ class HeldRequests:
             return None
         deadline_ns = self._held[0].deadline_ns
         return min(self._retries[0][0], deadline_ns) if self._retries else deadline_ns
+
+    @property
+    def has_reads_to_send(self) -> bool:
+        return bool(self._reads_to_send)
 
     def begin(self, data: bytes | None, token: Token, dedup: DedupKey | None, now_ns: int) -> None:
         if self._has_ended:
@@ -118,6 +123,17 @@ class HeldRequests:
             if not request.is_over:
                 self.counters.retried += 1
                 self._try(request, now_ns, self._core.answers)
+
+    def send_reads(self, now_ns: int, answers: Answers) -> None:
+        """Once the turn of the reads is over, so that nobody joins a question that has left."""
+        reads, self._reads_to_send = self._reads_to_send, []
+        for request in reads:
+            if request.is_over:
+                continue
+            try:
+                self._ask(request, now_ns)
+            except NoLeader as error:
+                self.concluded(request, error, now_ns, answers)
 
     def concluded(
         self, request: HeldRequest, outcome: bytes | int | Exception, now_ns: int, answers: Answers
@@ -190,7 +206,9 @@ class HeldRequests:
         core = self._core
         request.is_tried = True
         try:
-            if not core.is_leader:
+            if not core.is_leader and request.data is None:
+                self._reads_to_send.append(request)
+            elif not core.is_leader:
                 self._ask(request, now_ns)
             elif request.data is None:
                 core.confirm_read(request)
@@ -201,8 +219,8 @@ class HeldRequests:
 
     def _ask(self, request: HeldRequest, now_ns: int) -> None:
         leader = self._core.leader
-        if leader is None:
-            raise NoLeader("no leader is known")
+        if leader is None or self._core.is_leader:
+            raise NoLeader("no leader is known" if leader is None else "this server leads since a moment ago")
         self._ticket += 1
         self.counters.forwarded += 1
         self._asked[self._ticket] = leader.node, request

@@ -73,6 +73,9 @@ class AsksQuorum(Protocol):
     """As the core of raft does."""
 
     @property
+    def is_leader(self) -> bool: ...
+
+    @property
     def is_asking(self) -> bool: ...
 
     def read_index(self, context: int) -> None: ...
@@ -114,7 +117,9 @@ class WaitingReads:
         is_asking = raft.is_asking
         if is_asking and self.late_ns is not None and now_ns < self.late_ns:
             return
-        self.lets_join = bool(self.gathered) and self.late_ns is not None and not is_asking
+        # Who leads no more has not been answered, and whoever comes now is asked about elsewhere at once.
+        was_answered = raft.is_leader and not is_asking and self.late_ns is not None
+        self.lets_join = was_answered and bool(self.gathered)
         if self.lets_join:
             self.late_ns = None
             return

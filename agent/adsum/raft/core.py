@@ -115,6 +115,10 @@ class RaftCore:
         self._leading().read(context)
 
     @property
+    def is_leader(self) -> bool:
+        return self._leader is not None
+
+    @property
     def is_asking(self) -> bool:
         """Whether we lead, about reads, and no quorum has answered yet."""
         return self._leader is not None and self._leader.reads.is_under_way

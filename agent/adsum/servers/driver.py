@@ -244,10 +244,10 @@ class Driver:
     async def _work(self) -> None:
         while True:
             self._is_woken = False
-            if self._raised is not None:
-                raise self._raised
             if self.core.reads.lets_join:  # once those are heard who were answered in this round of the loop
                 await trio.lowlevel.checkpoint()
+            if self._raised is not None:
+                raise self._raised
             if self._has_news:
                 now = self._now()
                 self._turn(now)
