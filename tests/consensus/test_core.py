@@ -157,6 +157,31 @@ def test_what_waits_when_the_process_ends_is_told_what_it_may_do() -> None:
 # With others.
 
 
+def test_an_only_voter_answers_each_read_in_the_turn_in_which_it_came() -> None:
+    bench = leading()
+    for read in ("first", "second"):
+        bench.effects += bench.core.command(bench.now, commands.ConfirmRead(read))
+        bench.tick()
+        assert [token for token, _index in answers(bench)] == [read]
+
+
+def test_who_comes_to_a_leader_that_has_just_lost_its_place_joins_no_question_that_has_left() -> None:
+    bench = elected()
+    bench.core.command(bench.now, commands.ConfirmRead("another server's"))
+    bench.settle()
+    bench.core.command(bench.now, commands.ConfirmRead("another of its"))  # for the next question
+    later = Term(bench.core.raft.replica.term + 1)
+    bench.core.receive(bench.now, Heartbeat(STAMP, B, A, later, 0, 1))
+    bench.tick()
+    assert not bench.core.is_leader
+    turn = bench.core.reads.turn
+    bench.effects += bench.core.command(bench.now, commands.SubmitRead("mine"))
+    assert bench.taken(AskLeader) == []
+    bench.tick()
+    assert len(bench.taken(AskLeader)) == 1
+    assert bench.core.reads.turn != turn
+
+
 def elected(settings: ServerSettings | None = None) -> Bench:
     """Of three, by the word of one of the others; and it has heard that the first entry is there."""
     bench = Bench((A, B, C), settings)
@@ -643,6 +668,20 @@ def test_a_log_of_many_entries_waits_until_the_maker_of_snapshots_has_rested() -
     bench.pass_ms(1)
     (another,) = bench.taken(WriteSnapshot)
     assert another.meta.index == 9
+
+
+def test_where_there_is_no_room_for_a_snapshot_a_long_log_is_a_reason_again_after_the_interval() -> None:
+    bench = leading(ServerSettings(snapshot_entries=2, snapshot_entries_at_once=4, snapshot_interval_s=30))
+    for letter in b"abc":
+        propose(bench, bytes([letter]))
+    bench.settle()
+    tries = 0
+    for _second in range(95):
+        for _writing in bench.taken(WriteSnapshot):
+            tries += 1
+            bench.effects += bench.core.report(bench.now, reports.SnapshotFoundNoRoom("no space left"))
+        bench.pass_ms(1_000)
+    assert tries == 4
 
 
 def test_what_a_snapshot_stands_for_goes_a_part_every_five_milliseconds(

@@ -106,9 +106,13 @@ class Compaction:
         is_over = log.is_restoring or log.first_index >= first_to_keep
         self.let_go_ns = None if is_over else now_ns + LET_GO_INTERVAL_NS
 
-    def found_no_room(self, sentence: str) -> None:
+    def found_no_room(self, sentence: str, now_ns: int) -> None:
         self.is_making = False
         self._has_failed = True
+        # Each try fills the disk to the brim.
+        self._rested_ns = self._regular_ns = now_ns + max(
+            REST * (now_ns - self._begun_ns), self._interval_ns()
+        )
         self._core.counters.snapshots_failed += 1
         self._core.emit(LogLine(Severity.ERROR, sentence))
 
