@@ -187,6 +187,21 @@ def test_a_new_folder_that_a_refused_change_made_is_synced_with_the_next(
     assert synced[-1] == str(tmp_path)
 
 
+def test_a_folder_that_another_process_made_is_synced_with_the_first_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one may have ended before it was."""
+    (tmp_path / "checks" / "state").mkdir(parents=True)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda of: synced.append(os.readlink(f"/proc/self/fd/{of}")))
+    disk = OsDisk(tmp_path)
+    disk.write_durably("checks/state/a", b"1")
+    assert sorted(synced[1:]) == [str(tmp_path), str(tmp_path / "checks"), str(tmp_path / "checks" / "state")]
+    synced.clear()
+    disk.write_durably("checks/state/b", b"1")
+    assert synced[1:] == [str(tmp_path / "checks" / "state")]
+
+
 def test_a_removal_that_is_refused_has_changed_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "unlink", errno.EROFS, lambda path: path.name == "gone")
     with pytest.raises(OSError, match="Read-only"):

@@ -50,6 +50,7 @@ class OsDisk(Disk):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._unsynced: dict[Path, None] = {}  # folders that may lose a new one in them
+        self._met: set[Path] = set()  # folders below it that were written to; those of a few names
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -111,10 +112,13 @@ class OsDisk(Disk):
             yield folders
 
     def _make_folder(self, folder: Path) -> None:
-        """A new folder is durable only when its parent knows of it: with the next change that is."""
+        """A new folder is durable only when its parent knows of it: with the next change that is. So is one
+        that is met for the first time, for who made it may have ended before that."""
         missing = list(_missing(folder))
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._unsynced |= {made.parent: None for made in missing}
+        met = {each for each in (folder, *folder.parents) if self._root in each.parents} - self._met
+        self._met |= met
+        self._unsynced |= {each.parent: None for each in (*missing, *sorted(met))}
 
 
 def _missing(folder: Path) -> Iterator[Path]:
