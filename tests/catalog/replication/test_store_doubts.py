@@ -215,3 +215,25 @@ def test_news_that_was_confirmed_is_told_on_once() -> None:
     group.pass_time(SECOND)
     carried = [each for each in one.take() if isinstance(each, CarryThis)]
     assert [each.payload for each in carried] == [told(7, TRUE)]
+
+
+def test_a_server_tells_all_who_lack_the_store_alone_where_it_is_with_it() -> None:
+    _, _, _, (server,) = known_servers(1)
+    now, body = at(MINUTE), bodies.compare(0, Peer(77).core._copies.root.pack_words())
+    for number in range(1_000):
+        answer = server.core.asked(now, number.to_bytes(8, "big"), bodies.CONFIRM, body)
+        ((owner, generation, *_rest),), _ = bodies.read_compared(answer)
+        assert (owner, generation) == (STORE, 7)
+
+
+def test_an_answer_that_was_cut_before_the_store_denies_nothing() -> None:
+    group, one, other, _ = known_servers(1)
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    group.pass_time(SECOND // 10, answers=False)
+    (ask,) = asks(one)
+    one.core.answered(group.now, ask.ticket, bodies.compared([], is_more=True))
+    group.pass_time(3 * SECOND // 10, answers=False)
+    (again,) = asks(one)
+    body = group.by_short[again.to].core.asked(group.now, one.short, again.method, again.body)
+    one.core.answered(group.now, again.ticket, body)
+    assert (has(one), one.core.tally.dropped) == ([TRUE], {})

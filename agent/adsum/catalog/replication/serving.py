@@ -2,7 +2,9 @@
 
 Two a second, for each may cost megabytes; who is turned away asks somebody else. Whoever was let in may go
 on fetching for a minute. Requests that want a proof (see `confirming`) are let in more often as long as there
-is little to tell them: fifty a second, each for the two seconds that a proof may take."""
+is little to tell them: fifty a second, each for the two seconds that a proof may take. Beyond that whoever
+lacks nothing but the store is told where it is all the same, and fetches it elsewhere: when a generation of
+it begins, all agents ask at once."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from adsum.catalog.replication.owner_table import OwnerTable
 from adsum.cbor import BadEncoding
 from adsum.newest import keep_newest
 from adsum.now import MINUTE, SECOND, Now
+from adsum.owners import STORE
 
 SERVE_EVERY_NS = SECOND // 2
 SERVE_BURST = 2
@@ -23,6 +26,7 @@ PROVE_BURST = 50
 PROVED_NS = 2 * SECOND
 PROVED_MAX = 1_024
 PROVED_STANDINGS_MAX = 256  # what differs while a busy catalog changes
+STORE_ALONE = frozenset(STORE[:1])  # the place of the root that differs
 
 
 class Serving:
@@ -50,7 +54,7 @@ class Serving:
         places = self._copies.root.differing(words)
         if not places:
             return bodies.compared((), is_more=False)
-        if is_proof and not self._may_prove(now, sender):
+        if is_proof and not self._may_prove(now, sender) and places != STORE_ALONE:
             return bodies.BUSY
         holdings = [
             each

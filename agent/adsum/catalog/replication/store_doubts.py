@@ -61,18 +61,18 @@ class StoreDoubts:
             return False  # of a question that was given up
         word, named = self._copies.store_word, self._copies.store_word.named
         try:
-            standings, _ = bodies.read_compared(body) if body is not None else ([], False)
+            standings, is_cut = bodies.read_compared(body) if body is not None else ([], True)
         except BadEncoding:
             self._copies.tally.drop("malformed")
-            body = None
+            standings, is_cut = [], True
         except Busy:
-            body = None
-        if body is None:
+            standings, is_cut = [], True
+        theirs = next((each for each in standings if each.owner == STORE), None)
+        if theirs is not None:
+            word.counts(server, theirs.generation)
+        elif is_cut:  # nothing was said of it
             self._again_after(now, AGAIN_NS)
             return False
-        for standing in standings:
-            if standing.owner == STORE:
-                word.counts(server, standing.generation)
         if word.named >= word.doubted:
             word.doubted = 0
             self._close()
