@@ -39,15 +39,39 @@ def tags_seen(cluster: AgentCluster, seen_by: int, service: str = "web") -> set[
     return {instance.service.value.tags for instance in instances}
 
 
-def test_who_starts_again_while_no_server_is_there_has_the_nodes_without_an_agent() -> None:
-    cluster = formed(3, seed=1, loss=0.0)
-    server = tags.Tags(datacenter="dc1", is_server=True, server_port=8300)
+def external(name: str) -> Item:
+    node = Node(node_id="", name=name, address="10.9.0.1", datacenter="dc1")
+    return Item(1, 1, records.encode_external_node(node))
+
+
+def with_a_printer(members: int, *, seed: int) -> AgentCluster:
+    """The first is a server, and leads; generation 7 of the store has a printer."""
+    cluster = formed(members, seed=seed, loss=0.0)
+    server = tags.Tags(datacenter="dc1", is_server=True, server_port=8300, leads_in_epoch=1, leads_in_term=1)
     cluster.command(0, Describe(tags.encode(server)))
     cluster.run_for(SECOND)
-    printer = Node(node_id="", name="printer", address="10.9.0.1", datacenter="dc1")
-    item = Item(1, 1, records.encode_external_node(printer))
-    news = StoreNews(7, 1, (item,), is_whole=True, tells=True)
+    news = StoreNews(7, 1, (external("printer"),), is_whole=True, tells=True)
     cluster._later(cluster.hosts[0], 0, news)
+    cluster.run_for(5 * SECOND)
+    return cluster
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_who_has_just_joined_has_the_nodes_without_an_agent_whoever_its_partner_was(seed: int) -> None:
+    cluster = with_a_printer(20, seed=seed)
+    cluster.kill(5)
+    cluster.run_for(MINUTE)
+    cluster.start(5)
+    assert cluster.agent(5).core.view.node("printer") is None
+    cluster.command(5, Join((cluster.hosts[3].address,)))
+    while cluster.agent(5).cluster.sharing.replication.agreed_ns is None:
+        cluster.run_for(5 * MILLISECOND)
+    assert cluster.agent(5).cluster.staleness(cluster.now) == ""
+    assert cluster.agent(5).core.view.node("printer") is not None
+
+
+def test_who_starts_again_while_no_server_is_there_has_the_nodes_without_an_agent() -> None:
+    cluster = with_a_printer(3, seed=1)
     cluster.run_for(2 * MINUTE)
     cluster.kill(0)
     cluster.run_for(MINUTE)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.deltas import push
+from adsum.catalog.replication.bodies import FRAME_BYTES
+from adsum.catalog.replication.deltas import decode, push
 from adsum.catalog.replication.effects import AskPeer, CarryThis
 from adsum.catalog.replication.items import Item, term
+from adsum.catalog.replication.state import span_of
 from adsum.catalog.replication.store_doubts import ANSWER_NS, DOUBT_NS
 from adsum.catalog.replication.store_news import StoreNews
 from adsum.catalog.replication.store_word import DENIED_NS
-from adsum.now import MINUTE, SECOND
+from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.owners import STORE
 from tests.catalog.replication.support import Group, Peer, at
 
@@ -36,6 +38,24 @@ def asks(peer: Peer) -> list[AskPeer]:
     effects = peer.take()
     peer.effects = [each for each in effects if not isinstance(each, AskPeer)]
     return [each for each in effects if isinstance(each, AskPeer)]
+
+
+def brought_along(peer: Peer, *, items: int = 1, item_bytes: int = 10) -> None:
+    """What a server of another cluster told it: generation 8."""
+    gone, servers = Peer(200), peer.core._copies.store_word.servers
+    peer.core.servers_changed(at(0), [gone.short])
+    values = [Item(number, number, bytes(item_bytes)) for number in range(1, items + 1)]
+    gone.core.publish_store(at(0), StoreNews(8, items, tuple(values), is_whole=True, tells=False))
+    state = gone.core.state(STORE)
+    assert state is not None
+    holding = peer.core._copies.entry(STORE)
+    assert holding is not None
+    while holding.front is None or holding.front.low_water < items:
+        since = holding.front.low_water if holding.front is not None else 0
+        encoded, _ = span_of(state, since, FRAME_BYTES)
+        peer.core._copies.hear(at(0), gone.short, holding, decode(encoded), is_push=False)
+    peer.core.servers_changed(at(0), servers)
+    peer.take()
 
 
 def known_servers(servers: int) -> tuple[Group, Peer, Peer, list[Peer]]:
@@ -98,9 +118,9 @@ def test_where_there_is_one_server_its_word_is_enough() -> None:
     group, one, other, (server,) = known_servers(1)
     one.core.hear(group.now, other.short, (told(8, FALSE),))
     group.pass_time(SECOND)
-    assert (has(one), one.core.tally.dropped) == ([], {"in doubt": 1})
-    one.core.hear(group.now, other.short, (told(7, TRUE),))
-    assert has(one) == [TRUE]  # the server named it with its answer
+    assert (has(one), one.core.tally.dropped) == ([TRUE], {"in doubt": 1})  # it named 7 with its answer
+    one.core.hear(group.now, other.short, (told(7, b"newer", version=6),))
+    assert has(one) == [b"newer"]
     assert server.core.store_told == (0, 0)
 
 
@@ -138,10 +158,11 @@ def test_a_server_that_hangs_is_not_waited_for() -> None:
 
 def test_whoever_goes_on_telling_what_servers_do_not_know_costs_them_a_question_in_three_seconds() -> None:
     group, one, other, servers = known_servers(3)
+    one.core.hear(group.now, servers[0].short, (told(7, TRUE),))
     for number in range(60):
         one.core.hear(group.now, other.short, (told(8, b"%d" % number, version=number + 1),))
         group.pass_time(SECOND // 10)
-    assert has(one) == []
+    assert has(one) == [TRUE]
     assert DENIED_NS == 3 * SECOND
     assert one.core.tally.asked_bytes < 10 * 1_100
     assert all(server.core.store_told == (0, 0) for server in servers)
@@ -191,7 +212,8 @@ def test_an_exchange_brings_no_later_generation_from_an_agent() -> None:
 
 
 def test_what_is_in_doubt_is_not_fetched() -> None:
-    group, one, stranger, _ = known_servers(1)
+    group, one, stranger, (server,) = known_servers(1)
+    one.core.hear(group.now, server.short, (told(7, TRUE),))
     gone = Peer(9)
     stranger.core.servers_changed(group.now, [gone.short])
     stranger.core.hear(group.now, gone.short, (told(8, FALSE),))
@@ -204,7 +226,7 @@ def test_what_is_in_doubt_is_not_fetched() -> None:
             body = group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body)
             one.core.answered(group.now, ask.ticket, body)
     assert methods == {"catalog.compare", "catalog.confirm"}
-    assert (has(one), one.core.tally.exchanges_begun > 1) == ([], True)
+    assert (has(one), one.core.tally.exchanges_begun > 1) == ([TRUE], True)
 
 
 def test_news_that_was_confirmed_is_told_on_once() -> None:
@@ -215,6 +237,56 @@ def test_news_that_was_confirmed_is_told_on_once() -> None:
     group.pass_time(SECOND)
     carried = [each for each in one.take() if isinstance(each, CarryThis)]
     assert [each.payload for each in carried] == [told(7, TRUE)]
+
+
+def test_a_newcomer_has_the_store_when_it_has_joined_also_from_a_partner_that_is_no_server() -> None:
+    group, one, _other, (server,) = known_servers(1)
+    one.core.hear(group.now, server.short, (told(7, TRUE),))
+    newcomer = Peer(99)
+    group.peers.append(newcomer)
+    group.by_short[newcomer.short] = newcomer
+    newcomer.core.servers_changed(group.now, [server.short])
+    newcomer.core.joined(group.now, one.short)
+    for _ in range(30):
+        group.pass_time(10 * MILLISECOND, step_ns=10 * MILLISECOND)
+        assert (newcomer.core.agreed_ns is None) == (has(newcomer) == [])
+    assert has(newcomer) == [TRUE]
+    assert newcomer.core.is_settled_in
+
+
+def test_a_store_named_after_a_pause_does_not_stand_for_the_exchange_that_makes_up_for_it() -> None:
+    group, one, other, (server,) = known_servers(1)
+    other.core.hear(group.now, server.short, (told(7, TRUE),))
+    doubting: list[AskPeer] = []
+    while not doubting:
+        one.core.root_heard(group.now, other.short, other.core.root)
+        group.pass_time(SECOND // 10, answers=False)
+        for ask in asks(one):
+            if ask.method == "catalog.confirm":
+                doubting.append(ask)
+            else:
+                body = group.by_short[ask.to].core.asked(group.now, one.short, ask.method, ask.body)
+                one.core.answered(group.now, ask.ticket, body)
+    one.core.compare_anew(group.now, wait_ns=SECOND)
+    body = server.core.asked(group.now, one.short, "catalog.confirm", doubting[0].body)
+    one.core.answered(group.now, doubting[0].ticket, body)
+    group.settle_calls()
+    assert not one.core.is_settled_in
+    group.pass_time(2 * SECOND)
+    assert (one.core.is_settled_in, has(one)) == (True, [TRUE])
+
+
+def test_a_newcomer_is_not_kept_joining_by_what_servers_do_not_know() -> None:
+    group, odd, _other, (server,) = known_servers(1)
+    brought_along(odd)
+    newcomer = Peer(99)
+    group.peers.append(newcomer)
+    group.by_short[newcomer.short] = newcomer
+    newcomer.core.servers_changed(group.now, [server.short])
+    newcomer.core.joined(group.now, odd.short)
+    group.pass_time(3 * SECOND, step_ns=50 * MILLISECOND)
+    assert newcomer.core.is_settled_in
+    assert has(newcomer) == [TRUE]
 
 
 def test_a_server_tells_all_who_lack_the_store_alone_where_it_is_with_it() -> None:

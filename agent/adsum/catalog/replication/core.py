@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from random import Random
 
 from adsum.catalog.replication import bodies
+from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.confirming import Confirming
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import AskingPart, CarryThis, Effect, RootMoved
@@ -250,6 +251,15 @@ class Replication:
             if holding is not None:
                 self._hear_news(now, teller, holding, delta)
 
+    def _take_up_store(self, now: Now, server: bytes, theirs: OwnerStanding) -> None:
+        """The news that waited was the beginning of this generation, or else it is fetched."""
+        holding = self._copies.entry(STORE)
+        front = holding.front if holding is not None else None
+        if front is not None and front.generation >= theirs.generation:
+            self._exchanges.look_again(now)
+        else:
+            self._exchanges.fetch_store(now, server, theirs)
+
     def _end_doubt(self, now: Now) -> None:
         word, waiting = self._copies.store_word, self._waiting.take(STORE)
         for teller, delta in waiting:
@@ -320,9 +330,9 @@ class Replication:
                 if notice is not None:
                     self._copies.effects.append(_carried(notice, is_heard=True))
             case AskingPart.DOUBTS:
-                if self._doubts.answered(now, ticket.number, body):
+                if (named := self._doubts.answered(now, ticket.number, body)) is not None:
                     self._hear_of_store(now)
-                    self._exchanges.look_again(now)
+                    self._take_up_store(now, *named)
             case AskingPart.EXCHANGES:
                 self._exchanges.answered(now, ticket.number, body)
 

@@ -82,6 +82,7 @@ class Exchanges:
         self._useless = 0  # in a row
         self._moved_root = 0
         self._moved_ns = 0
+        self._lacks_only_store = False  # to be settled in, and servers are being asked about it
         self.is_settled_in = False  # we have had an exchange, since the start or the last pause
 
     # Who could be a partner.
@@ -149,14 +150,26 @@ class Exchanges:
         """After a pause: what we have may be as old as that, and so may answers that are under way."""
         if self.session is not None:
             self._close(now, 0)
-        self.is_settled_in = False
+        self.is_settled_in = self._lacks_only_store = False
         self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
     def look_again(self, now: Now) -> None:
         """What could not be taken can be: whoever is heard next that has something else is asked."""
         self._next_ns, self._useless = now.monotonic_ns, 0
 
+    def fetch_store(self, now: Now, server: bytes, theirs: OwnerStanding) -> None:
+        """From the server that has just named it, which lets us in for the next moments."""
+        if self.session is not None:
+            self.session.is_more = True  # with the partner at hand, who may have it
+        elif self.is_settled_in or self._lacks_only_store:  # or else the first exchange is to come
+            session = self._open(now, server, is_full=not self.is_settled_in)
+            self.weigh(now, session, theirs)
+            self._go_on(now, session)
+
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
+        self._compare(now, self._open(now, partner, is_full=is_full))
+
+    def _open(self, now: Now, partner: bytes, *, is_full: bool) -> ExchangeSession:
         self.session = ExchangeSession(partner, is_full=is_full)
         self.copies.tally.exchanges_begun += 1
         if is_full:
@@ -164,7 +177,7 @@ class Exchanges:
             scale = max(1.0, math.log2(members / SCALE_FROM) + 1)
             wait_ns = int(FULL_NS * scale * (0.9 + 0.2 * self.copies.random.random()))
             self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
-        self._compare(now, self.session)
+        return self.session
 
     # Our questions.
 
@@ -298,8 +311,12 @@ class Exchanges:
     def _end(self, now: Now, session: ExchangeSession) -> None:
         copies, now_ns = self.copies, now.monotonic_ns
         copies.tally.exchanges_useful += session.is_useful
-        self.agreed_ns = now_ns
-        self.is_settled_in = True
+        self._lacks_only_store = not self.is_settled_in and copies.store_word.is_asked_about(now)
+        if self._lacks_only_store:
+            copies.timers.set((ReplicationTimer.FULL, None), now_ns + FULL_AGAIN_NS)
+        else:
+            self.agreed_ns = now_ns
+            self.is_settled_in = True
         if session.is_full and not session.is_useful:
             wait_ns = 0
         elif session.is_useful:

@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import Busy
+from adsum.catalog.replication.bodies import Busy, OwnerStanding
 from adsum.catalog.replication.effects import AskingPart, AskPeer
 from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
@@ -54,11 +54,11 @@ class StoreDoubts:
         self._again_after(now, ANSWER_NS)
         return False
 
-    def answered(self, now: Now, number: int, body: bytes | None) -> bool:
-        """Whether a server named a generation that none had named."""
+    def answered(self, now: Now, number: int, body: bytes | None) -> tuple[bytes, OwnerStanding] | None:
+        """The server that named a generation that none had named, and where it is with it."""
         server = self._asked.pop(number, None)
         if server is None:
-            return False  # of a question that was given up
+            return None  # of a question that was given up
         word, named = self._copies.store_word, self._copies.store_word.named
         try:
             standings, is_cut = bodies.read_compared(body) if body is not None else ([], True)
@@ -72,14 +72,14 @@ class StoreDoubts:
             word.counts(server, theirs.generation)
         elif is_cut:  # nothing was said of it
             self._again_after(now, AGAIN_NS)
-            return False
+            return None
         if word.named >= word.doubted:
             word.doubted = 0
             self._close()
         else:
             self._denied_by[server] = None
             self._again_after(now, 0)
-        return word.named > named
+        return (server, theirs) if theirs is not None and word.named > named else None
 
     def _again_after(self, now: Now, wait_ns: int) -> None:
         self._copies.timers.set((ReplicationTimer.DOUBT, STORE), now.monotonic_ns + wait_ns)

@@ -28,6 +28,10 @@ class StoreWord:
             self.named = max(self.named, generation)
         return generation <= self.named
 
+    def is_asked_about(self, now: Now) -> bool:
+        """Somebody told of a later generation, and the answer of servers is to be waited for."""
+        return bool(self.doubted and self.servers) and now.monotonic_ns >= self.rests_until_ns
+
     def denied(self, now: Now) -> None:
         self.doubted = 0
         self.rests_until_ns = now.monotonic_ns + DENIED_NS
