@@ -13,11 +13,13 @@ from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags
 from adsum.catalog import records
 from adsum.catalog.model import Node
 from adsum.catalog.replication.confirming import NOT_COMPARED
-from adsum.catalog.replication.items import Item
+from adsum.catalog.replication.deltas import decode, push
+from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import Refusal, RefusalCause
 from adsum.gossip.commands import Describe, ForceLeave, Join
 from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.owners import STORE
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.hosts import SimulatedHost
 from adsum.testing.network import Conditions
@@ -68,6 +70,21 @@ def test_who_has_just_joined_has_the_nodes_without_an_agent_whoever_its_partner_
         cluster.run_for(5 * MILLISECOND)
     assert cluster.agent(5).cluster.staleness(cluster.now) == ""
     assert cluster.agent(5).core.view.node("printer") is not None
+
+
+def test_the_leader_hears_within_seconds_of_a_later_store_that_an_agent_brought_along() -> None:
+    cluster = with_a_printer(30, seed=1)
+    odd = cluster.agent(5).cluster.sharing.replication
+    ghost = external("ghost")
+    odd._copies.store_word.named = 8
+    odd._copies.hear(
+        cluster.now, b"", odd.owners()[STORE], decode(push(STORE, 8, 1, term(ghost), [ghost])), is_push=False
+    )
+    leader = cluster.agent(0).cluster.sharing.replication
+    assert (odd.store_told, leader.store_told) == ((8, 1), (0, 0))
+    cluster.run_for(4 * SECOND)
+    assert leader.store_told == (8, 1)
+    assert all(cluster.agent(index).core.view.node("ghost") is None for index in range(6, 30))
 
 
 def test_who_starts_again_while_no_server_is_there_has_the_nodes_without_an_agent() -> None:

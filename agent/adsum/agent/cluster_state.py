@@ -362,7 +362,8 @@ class ClusterState:
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
-        self.sharing.replication.servers_changed(now, self.servers.shorts, is_one=self._is_server)
+        servers, leader = self.servers.shorts, self.servers.leader_short
+        self.sharing.replication.servers_changed(now, servers, is_one=self._is_server, leader=leader)
         self.conflicts.changed(change)
         if self._save_peers_ns is None and self._copying is not None:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS

@@ -59,6 +59,11 @@ class KnownServers:
         """Their short ids."""
         return [node_id[:SHORT] for node_id in self._present]
 
+    @property
+    def leader_short(self) -> bytes:
+        """Empty while it is unknown."""
+        return (self.leader or b"")[:SHORT]
+
     def named(self, node_id: bytes) -> GossipedServer | None:
         return self._present.get(node_id)
 

@@ -239,6 +239,70 @@ def test_news_that_was_confirmed_is_told_on_once() -> None:
     assert [each.payload for each in carried] == [told(7, TRUE)]
 
 
+def test_a_store_that_nobody_takes_is_given_once_in_an_exchange_and_ever_less_often() -> None:
+    group, odd, other, (server,) = known_servers(1)
+    other.core.hear(group.now, server.short, (told(7, TRUE),))
+    brought_along(odd, items=300, item_bytes=1_000)
+    group.mix(10 * SECOND)
+    calls, sent, begun = group.calls, group.call_bytes, odd.core.tally.exchanges_begun
+    group.mix(MINUTE)
+    assert 2 <= odd.core.tally.exchanges_begun - begun <= 8
+    assert group.calls - calls < 60
+    assert group.call_bytes - sent < 8 * (FRAME_BYTES + 4_000) + 60 * 1_500
+
+
+def test_whose_store_is_not_taken_tells_the_leader_next_and_again_after_half_a_minute() -> None:
+    group, odd, other, servers = known_servers(3)
+    leader, *_followers = servers
+    other.core.hear(group.now, leader.short, (told(7, TRUE),))
+    brought_along(odd)
+    odd.core.servers_changed(group.now, [each.short for each in servers], leader=leader.short)
+
+    def meet_only_the_other(duration_ns: int) -> None:
+        for _ in range(duration_ns // (SECOND // 10)):
+            odd.core.root_heard(group.now, other.short, other.core.root)
+            group.pass_time(SECOND // 10)
+
+    meet_only_the_other(4 * SECOND)
+    assert [each.core.store_told for each in servers] == [(8, 1), (0, 0), (0, 0)]
+    served = leader.core.tally.exchanges_served
+    meet_only_the_other(25 * SECOND)
+    assert leader.core.tally.exchanges_served == served
+    meet_only_the_other(2 * MINUTE)
+    assert 2 <= leader.core.tally.exchanges_served - served <= 8
+
+
+def test_without_a_leader_nobody_is_told_in_its_place_and_a_new_one_at_once() -> None:
+    group, odd, other, servers = known_servers(2)
+    other.core.hear(group.now, servers[0].short, (told(7, TRUE),))
+    brought_along(odd)
+    odd.core.servers_changed(group.now, [each.short for each in servers])
+    for _ in range(40):
+        odd.core.root_heard(group.now, other.short, other.core.root)
+        group.pass_time(SECOND // 10)
+    assert [each.core.store_told for each in servers] == [(0, 0), (0, 0)]
+    shorts = [each.short for each in servers]
+    for leader, told_so_far in ((0, [(8, 1), (0, 0)]), (1, [(8, 1), (8, 1)])):
+        odd.core.servers_changed(group.now, shorts, leader=servers[leader].short)
+        group.pass_time(SECOND // 10)
+        assert [each.core.store_told for each in servers] == told_so_far
+
+
+def test_the_leader_is_told_also_where_nobody_else_has_anything_of_the_store() -> None:
+    group = Group(3)
+    odd, other, leader = group.peers
+    group.pass_time(5 * SECOND)
+    leader.core.servers_changed(group.now, (), is_one=True)
+    for peer in (odd, other):
+        peer.core.servers_changed(group.now, [leader.short], leader=leader.short)
+    brought_along(odd)
+    odd.core.servers_changed(group.now, [leader.short], leader=leader.short)
+    for _ in range(40):
+        odd.core.root_heard(group.now, other.short, other.core.root)
+        group.pass_time(SECOND // 10)
+    assert (leader.core.store_told, has(other), has(leader)) == ((8, 1), [], [])
+
+
 def test_a_newcomer_has_the_store_when_it_has_joined_also_from_a_partner_that_is_no_server() -> None:
     group, one, _other, (server,) = known_servers(1)
     one.core.hear(group.now, server.short, (told(7, TRUE),))

@@ -229,11 +229,16 @@ class Replication:
         for teller, delta in self._waiting.take(member):
             self._hear_news(now, teller, holding, delta)
 
-    def servers_changed(self, now: Now, servers: Iterable[bytes], *, is_one: bool = False) -> None:
-        """Those that are present; is this agent one? While there is none, nobody can have heard anything new
-        of the store, and its copy stands, as long as that of an agent that failed."""
+    def servers_changed(
+        self, now: Now, servers: Iterable[bytes], *, is_one: bool = False, leader: bytes = b""
+    ) -> None:
+        """Those that are present, and who leads them; is this agent one? While there is none, nobody can have
+        heard anything new of the store, and its copy stands, as long as that of an agent that failed."""
         word = self._copies.store_word
         was_present, word.servers = word.is_present, frozenset(servers)
+        had_leader, word.leader = word.leader, leader
+        if leader != had_leader:
+            self._exchanges.tell_leader_soon(now)
         word.is_present = is_one or bool(word.servers)
         if word.is_present and not was_present:
             if STORE in self._copies.holdings:
@@ -367,6 +372,8 @@ class Replication:
                     self._exchanges.full(now)
                 case ReplicationTimer.LIMIT, _:
                     self._exchanges.overdue(now)
+                case ReplicationTimer.TELL, _:
+                    self._exchanges.tell_leader(now)
                 case ReplicationTimer.CONFIRM, _:
                     self._confirming.tick(now)
                 case ReplicationTimer.DOUBT, _:

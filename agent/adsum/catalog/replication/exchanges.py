@@ -9,6 +9,9 @@ exchange makes one more holder that others can ask; one and a half while they fi
 bringing anyway; three after one that found a difference and could not mend it, and up to thirty while that
 goes on.
 
+What a partner has not moved by is not given to it twice. Whether a partner took the store is looked at, for
+it does not if no server named that generation: then the leader is told next, who begins a later one.
+
     begin → compare → fetch … fetch → compare … → end
 """
 
@@ -40,16 +43,19 @@ FULL_NS = MINUTE
 FULL_AGAIN_NS = SECOND
 JOIN_WITHIN_NS = 100 * MILLISECOND
 SCALE_FROM = 32  # members, up to which a minute is a minute
+TELL_EVERY_NS = 30 * SECOND  # the leader, who may not be able to do anything about it
 QUESTION_NS = 2 * SECOND  # who takes longer to answer is not worth waiting for: there are others
 TURNS_MAX = 512
 
 
 class ExchangeSession:
     __slots__ = (
+        "given",
         "gives",
         "is_fetching",
         "is_full",
         "is_more",
+        "is_store_refused",
         "is_useful",
         "partner",
         "question",
@@ -64,8 +70,10 @@ class ExchangeSession:
         self.turns = 0
         self.wants: dict[bytes, OwnerStanding] = {}
         self.gives: dict[bytes, OwnerStanding] = {}
+        self.given: dict[bytes, OwnerStanding] = {}  # where the partner was with those that it got
         self.is_fetching = False  # or else comparing
         self.is_more = False
+        self.is_store_refused = False
         self.is_useful = False
 
 
@@ -82,6 +90,9 @@ class Exchanges:
         self._useless = 0  # in a row
         self._moved_root = 0
         self._moved_ns = 0
+        self._refused_generation = 0  # of the store, which a partner did not take
+        self._told_leader = b""
+        self._told_leader_ns = now.monotonic_ns
         self._lacks_only_store = False  # to be settled in, and servers are being asked about it
         self.is_settled_in = False  # we have had an exchange, since the start or the last pause
 
@@ -224,6 +235,7 @@ class Exchanges:
         session.is_more = is_more
         for standing in standings:
             self.weigh(now, session, standing)
+        session.is_useful |= STORE in session.given and not session.is_store_refused
         self._go_on(now, session)
 
     def weigh(self, now: Now, session: ExchangeSession, theirs: OwnerStanding) -> None:
@@ -252,7 +264,7 @@ class Exchanges:
         if told > known or (told == known and theirs.mark != mark(mine)):
             self.copies.foreign(session.partner, *told)
         elif told < known:
-            session.gives[theirs.owner] = theirs
+            _give(session, theirs)
 
     def _weigh_differing(
         self, now: Now, session: ExchangeSession, holding: OwnerEntry, mine: OwnerState, theirs: OwnerStanding
@@ -268,7 +280,7 @@ class Exchanges:
                 session.wants[theirs.owner] = theirs
         elif told < known:
             if not (may_wait and age_of(now, holding) < YOUNG):
-                session.gives[theirs.owner] = theirs
+                _give(session, theirs)
         elif mine.is_complete and theirs.low_water == mine.version and theirs.age >= YOUNG:
             self.copies.tally.equivocations += 1
 
@@ -293,9 +305,10 @@ class Exchanges:
             del session.gives[theirs.owner]
             if encoded:
                 given.append(encoded)
-                session.is_more |= not is_all
+                session.given[theirs.owner] = theirs
+                session.is_more |= not is_all or theirs.owner == STORE
+                session.is_useful |= theirs.owner != STORE
         self.copies.tally.owners_given += len(given)
-        session.is_useful |= bool(given)
         if wanted or given:
             self._ask(now, session, bodies.FETCH, bodies.fetch(wanted, given))
         else:
@@ -327,6 +340,32 @@ class Exchanges:
             wait_ns = min(BEGIN_EVERY_NS << min(self._useless, 4), BEGIN_USELESS_NS_MAX)
             self._useless += 1
         self._close(now, wait_ns)
+        if session.is_store_refused:
+            self._store_refused(now, session.partner)
+
+    def _store_refused(self, now: Now, refused_by: bytes) -> None:
+        state = self.copies.state(STORE)
+        self._refused_generation = state.generation if state is not None else 0
+        if refused_by == self.copies.store_word.leader:
+            self._told_leader, self._told_leader_ns = refused_by, now.monotonic_ns
+        else:
+            self.tell_leader_soon(now)
+
+    def tell_leader_soon(self, now: Now) -> None:
+        """Unless it was told of late that there is a later generation of the store than is in force."""
+        leader, state = self.copies.store_word.leader, self.copies.state(STORE)
+        is_told = leader == self._told_leader and now.monotonic_ns - self._told_leader_ns < TELL_EVERY_NS
+        if leader and not is_told and state is not None and state.generation == self._refused_generation:
+            wait_ns = int(self.copies.random.random() * JOIN_WITHIN_NS)
+            self.copies.timers.set((ReplicationTimer.TELL, None), now.monotonic_ns + wait_ns)
+
+    def tell_leader(self, now: Now) -> None:
+        """It sees that by comparing."""
+        leader = self.copies.store_word.leader
+        if self.session is not None:
+            self.copies.timers.set((ReplicationTimer.TELL, None), now.monotonic_ns + FULL_AGAIN_NS)
+        elif leader in self.copies.store_word.servers:
+            self._begin(now, leader, is_full=False)
 
     def _fail(self, now: Now, session: ExchangeSession) -> None:
         self.copies.tally.exchanges_failed += 1
@@ -339,3 +378,12 @@ class Exchanges:
         self.copies.timers.cancel((ReplicationTimer.LIMIT, None))
         spread = 0.75 + 0.5 * self.copies.random.random()
         self._next_ns = now.monotonic_ns + int(wait_ns * spread)
+
+
+def _give(session: ExchangeSession, theirs: OwnerStanding) -> None:
+    """Unless it was given already and they are where they were."""
+    before = session.given.get(theirs.owner)
+    if before is None or before._replace(age=theirs.age) != theirs:
+        session.gives[theirs.owner] = theirs
+    elif theirs.owner == STORE:
+        session.is_store_refused = True

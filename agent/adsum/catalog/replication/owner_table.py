@@ -51,6 +51,7 @@ class ReplicationTimer(enum.Enum):
     REAP = "reap"
     FULL = "full"
     LIMIT = "limit"
+    TELL = "tell"
     PULL = "pull"
     CONFIRM = "confirm"
     DOUBT = "doubt"

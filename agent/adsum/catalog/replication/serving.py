@@ -56,6 +56,8 @@ class Serving:
             return bodies.compared((), is_more=False)
         if is_proof and not self._may_prove(now, sender) and places != STORE_ALONE:
             return bodies.BUSY
+        if STORE[0] in places:
+            self._copies.entry(STORE)  # also who has nothing of it says so
         holdings = [
             each
             for each in self._copies.holdings.values()

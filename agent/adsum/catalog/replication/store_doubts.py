@@ -2,8 +2,8 @@
 
 Two of them are asked where they are with the store, one after the other, or the only one that there is: one
 may be behind, and whichever names the generation has settled it. Who does not answer, or has no time, is
-asked again or replaced. What those two do not know is dropped; a server that leads and hears of it outdoes
-it.
+asked again or replaced. What those two do not know is dropped; the leader, to whom whoever has it tells it,
+outdoes it.
 """
 
 from __future__ import annotations

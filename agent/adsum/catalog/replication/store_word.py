@@ -17,6 +17,7 @@ DENIED_NS = 3 * SECOND  # for so long nobody is asked again after servers knew n
 class StoreWord:
     def __init__(self) -> None:
         self.servers: frozenset[bytes] = frozenset()  # those that are present, but for this agent
+        self.leader = b""  # of the servers; empty while it is unknown
         self.is_present = False  # some server is, that may publish; it may be this agent
         self.named = 0  # the latest generation that one of them told of
         self.doubted = 0  # the latest one that somebody else told of, not settled yet
