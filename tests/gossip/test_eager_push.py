@@ -288,6 +288,15 @@ def test_what_arises_here_and_is_not_pushed_is_told_by_a_tick_at_once() -> None:
     assert [packet.carried for packet in pushed(stage, MILLISECOND)] == [[b"d" * 600]] * 3
 
 
+def test_what_is_heard_and_not_pushed_on_is_told_by_no_tick_at_once() -> None:
+    stage = quiet(*FEW)
+    stage.core._shared.gossip_at(HOUR)
+    stage.command(Carry("all", b"d" * 600, is_heard=True))
+    assert pushed(stage, MILLISECOND) == []
+    interval_ns = stage.core._shared.settings.gossip_interval_ns
+    assert [packet.carried for packet in pushed(stage, interval_ns)][:3] == [[b"d" * 600]] * 3
+
+
 def test_what_waits_for_the_tick_is_known_and_given_to_who_asks_for_it() -> None:
     stage = listening(*FEW)
     accusation = suspect("m2", "me")

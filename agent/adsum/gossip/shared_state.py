@@ -222,7 +222,8 @@ class SharedState:
         if self._gossip_ns > soonest_ns:
             # Without a push my own news goes at once. What all hear at the same time they do not pass on, or
             # name, in one breath.
-            share = 0.0 if telling is None and not is_pushed else self.random.random()
+            is_own = telling is None and not is_heard
+            share = 0.0 if is_own and not is_pushed else self.random.random()
             self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
 
     def _push_soon(
