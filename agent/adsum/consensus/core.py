@@ -62,7 +62,6 @@ APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
 
 NOTHING: tuple[()] = ()
-
 _kind_of = attrgetter("kind")
 
 
@@ -509,8 +508,7 @@ class ConsensusCore:
         stood_ns = self.pace.stood_still_ns(now.monotonic_ns)
         if stood_ns and not self._is_broken:
             self.raft.stood_still(stood_ns)
-            sentence = f"this process stood still for {stood_ns / SECOND:.1f} s"
-            self.emit(LogLine(Severity.WARN, sentence))
+            self.emit(LogLine(Severity.WARN, f"this process stood still for {stood_ns / SECOND:.1f} s"))
 
     def _taken(self) -> list[ConsensusEffect]:
         if self.answers:
