@@ -8,6 +8,7 @@ from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import FRAME_BYTES
 from adsum.catalog.replication.deltas import decode, push
 from adsum.catalog.replication.effects import AskPeer, CarryThis
+from adsum.catalog.replication.exchanges import STORE_AWAITED_NS_MAX
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.state import span_of
 from adsum.catalog.replication.store_doubts import ANSWER_NS, DOUBT_NS
@@ -373,3 +374,69 @@ def test_an_answer_that_was_cut_before_the_store_denies_nothing() -> None:
     body = group.by_short[again.to].core.asked(group.now, one.short, again.method, again.body)
     one.core.answered(group.now, again.ticket, body)
     assert (has(one), one.core.tally.dropped) == ([TRUE], {})
+
+
+def test_a_newcomer_is_not_kept_joining_by_servers_that_have_no_time() -> None:
+    group, odd, _other, servers = known_servers(5)
+    brought_along(odd)
+    for server in servers:
+        server.core.asked = lambda *_question: bodies.BUSY  # type: ignore[method-assign]
+    newcomer = Peer(99)
+    group.peers.append(newcomer)
+    group.by_short[newcomer.short] = newcomer
+    newcomer.core.servers_changed(group.now, [server.short for server in servers])
+    for peer in (odd, *servers):
+        newcomer.core.joined(group.now, peer.short)
+    group.pass_time(STORE_AWAITED_NS_MAX + 30 * SECOND)  # five of six partners have no time
+    assert newcomer.core.is_settled_in
+
+
+def test_a_leader_that_has_no_time_is_told_no_more_often() -> None:
+    group, odd, other, servers = known_servers(3)
+    leader, *_followers = servers
+    other.core.hear(group.now, leader.short, (told(7, TRUE),))
+    brought_along(odd, items=300, item_bytes=1_000)
+    leader.core._serving._has_time = lambda *_asked: False  # type: ignore[method-assign]
+    odd.core.servers_changed(group.now, [each.short for each in servers], leader=leader.short)
+    begun = odd.core.tally.exchanges_begun
+    for _ in range(600):
+        odd.core.root_heard(group.now, other.short, other.core.root)
+        group.pass_time(SECOND // 10)
+    assert odd.core.tally.exchanges_begun - begun < 15
+
+
+def test_what_waits_is_shown_when_another_server_names_it_before_the_one_that_was_asked() -> None:
+    group, one, other, servers = known_servers(2)
+    items = [Item(number, number, b"%d" % number) for number in (1, 2, 3)]
+    for server in servers:
+        server.core.publish_store(group.now, StoreNews(9, 3, tuple(items), is_whole=True, tells=False))
+    *early, last = pushes_of(9, items)
+    one.core.hear(group.now, other.short, tuple(early))
+    group.pass_time(SECOND // 10, answers=False)
+    (ask,) = asks(one)
+    asked = group.by_short[ask.to]
+    (unasked,) = (server for server in servers if server is not asked)
+    one.core.hear(group.now, unasked.short, (last,))
+    body = asked.core.asked(group.now, one.short, ask.method, ask.body)
+    one.core.answered(group.now, ask.ticket, body)
+    assert sorted(filter(None, has(one))) == [b"1", b"2", b"3"]
+
+
+def pushes_of(generation: int, items: list[Item]) -> list[bytes]:
+    digest, pushes = 0, []
+    for item in items:
+        digest ^= term(item)
+        pushes.append(push(STORE, generation, item.version, digest, [item]))
+    return pushes
+
+
+def test_a_server_that_answers_after_another_was_asked_settles_it_all_the_same() -> None:
+    group, one, other, _ = known_servers(3)
+    one.core.hear(group.now, other.short, (told(7, TRUE),))
+    group.pass_time(SECOND // 10, answers=False)
+    (slow,) = asks(one)
+    group.pass_time(ANSWER_NS + SECOND // 10, answers=False)
+    assert len(asks(one)) == 1
+    body = group.by_short[slow.to].core.asked(group.now, one.short, slow.method, slow.body)
+    one.core.answered(group.now, slow.ticket, body)
+    assert has(one) == [TRUE]

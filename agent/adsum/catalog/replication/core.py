@@ -260,7 +260,8 @@ class Replication:
         """The news that waited was the beginning of this generation, or else it is fetched."""
         holding = self._copies.entry(STORE)
         front = holding.front if holding is not None else None
-        if front is not None and front.generation >= theirs.generation:
+        known = (front.generation, front.low_water) if front is not None else (0, 0)
+        if known >= (theirs.generation, theirs.low_water):
             self._exchanges.look_again(now)
         else:
             self._exchanges.fetch_store(now, server, theirs)
@@ -335,8 +336,10 @@ class Replication:
                 if notice is not None:
                     self._copies.effects.append(_carried(notice, is_heard=True))
             case AskingPart.DOUBTS:
-                if (named := self._doubts.answered(now, ticket.number, body)) is not None:
+                named = self._doubts.answered(now, ticket.number, body)
+                if not self._copies.store_word.doubted:  # also if another server has named it meanwhile
                     self._hear_of_store(now)
+                if named is not None:
                     self._take_up_store(now, *named)
             case AskingPart.EXCHANGES:
                 self._exchanges.answered(now, ticket.number, body)

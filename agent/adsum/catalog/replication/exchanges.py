@@ -43,7 +43,8 @@ FULL_NS = MINUTE
 FULL_AGAIN_NS = SECOND
 JOIN_WITHIN_NS = 100 * MILLISECOND
 SCALE_FROM = 32  # members, up to which a minute is a minute
-TELL_EVERY_NS = 30 * SECOND  # the leader, who may not be able to do anything about it
+STORE_AWAITED_NS_MAX = 10 * SECOND
+TELL_EVERY_NS = 30 * SECOND  # the leader, who may have no time, or not be able to do anything about it
 QUESTION_NS = 2 * SECOND  # who takes longer to answer is not worth waiting for: there are others
 TURNS_MAX = 512
 
@@ -93,7 +94,8 @@ class Exchanges:
         self._refused_generation = 0  # of the store, which a partner did not take
         self._told_leader = b""
         self._told_leader_ns = now.monotonic_ns
-        self._lacks_only_store = False  # to be settled in, and servers are being asked about it
+        # To be settled in, and servers are being asked about it; since when.
+        self._lacks_only_store_ns: int | None = None
         self.is_settled_in = False  # we have had an exchange, since the start or the last pause
 
     # Who could be a partner.
@@ -161,7 +163,7 @@ class Exchanges:
         """After a pause: what we have may be as old as that, and so may answers that are under way."""
         if self.session is not None:
             self._close(now, 0)
-        self.is_settled_in = self._lacks_only_store = False
+        self.is_settled_in, self._lacks_only_store_ns = False, None
         self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
     def look_again(self, now: Now) -> None:
@@ -172,7 +174,9 @@ class Exchanges:
         """From the server that has just named it, which lets us in for the next moments."""
         if self.session is not None:
             self.session.is_more = True  # with the partner at hand, who may have it
-        elif self.is_settled_in or self._lacks_only_store:  # or else the first exchange is to come
+        elif (
+            self.is_settled_in or self._lacks_only_store_ns is not None
+        ):  # or else the first exchange is to come
             session = self._open(now, server, is_full=not self.is_settled_in)
             self.weigh(now, session, theirs)
             self._go_on(now, session)
@@ -324,12 +328,13 @@ class Exchanges:
     def _end(self, now: Now, session: ExchangeSession) -> None:
         copies, now_ns = self.copies, now.monotonic_ns
         copies.tally.exchanges_useful += session.is_useful
-        self._lacks_only_store = not self.is_settled_in and copies.store_word.is_asked_about(now)
-        if self._lacks_only_store:
+        lacks_since_ns = now_ns if self._lacks_only_store_ns is None else self._lacks_only_store_ns
+        if self._is_store_awaited(now, now_ns - lacks_since_ns):
+            self._lacks_only_store_ns = lacks_since_ns
             copies.timers.set((ReplicationTimer.FULL, None), now_ns + FULL_AGAIN_NS)
         else:
             self.agreed_ns = now_ns
-            self.is_settled_in = True
+            self.is_settled_in, self._lacks_only_store_ns = True, None
         if session.is_full and not session.is_useful:
             wait_ns = 0
         elif session.is_useful:
@@ -343,13 +348,21 @@ class Exchanges:
         if session.is_store_refused:
             self._store_refused(now, session.partner)
 
+    def _is_store_awaited(self, now: Now, awaited_ns: int) -> bool:
+        """By who has joined but for that. Servers that have no time let nobody wait for ever."""
+        is_asked_about = self.copies.store_word.is_asked_about(now)
+        return not self.is_settled_in and is_asked_about and awaited_ns < STORE_AWAITED_NS_MAX
+
     def _store_refused(self, now: Now, refused_by: bytes) -> None:
         state = self.copies.state(STORE)
         self._refused_generation = state.generation if state is not None else 0
         if refused_by == self.copies.store_word.leader:
-            self._told_leader, self._told_leader_ns = refused_by, now.monotonic_ns
+            self._note_told(now, refused_by)
         else:
             self.tell_leader_soon(now)
+
+    def _note_told(self, now: Now, leader: bytes) -> None:
+        self._told_leader, self._told_leader_ns = leader, now.monotonic_ns
 
     def tell_leader_soon(self, now: Now) -> None:
         """Unless it was told of late that there is a later generation of the store than is in force."""
@@ -365,13 +378,16 @@ class Exchanges:
         if self.session is not None:
             self.copies.timers.set((ReplicationTimer.TELL, None), now.monotonic_ns + FULL_AGAIN_NS)
         elif leader in self.copies.store_word.servers:
+            self._note_told(now, leader)
             self._begin(now, leader, is_full=False)
 
     def _fail(self, now: Now, session: ExchangeSession) -> None:
         self.copies.tally.exchanges_failed += 1
         if session.is_full and not self.is_settled_in:
             self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
+        next_ns = self._next_ns  # later, if the leader was to be told meanwhile
         self._close(now, FAILED_AGAIN_NS)
+        self._next_ns = max(self._next_ns, next_ns)
 
     def _close(self, now: Now, wait_ns: int) -> None:
         self.session = None

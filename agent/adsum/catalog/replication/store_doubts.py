@@ -26,7 +26,8 @@ AGAIN_NS = 200 * MILLISECOND
 class StoreDoubts:
     def __init__(self, copies: OwnerTable) -> None:
         self._copies = copies
-        self._asked: dict[int, bytes] = {}  # the server, by the number of the question that is out
+        # The server, by the number of the question: each that is out, for one that is slow may answer yet.
+        self._asked: dict[int, bytes] = {}
         self._questions = 0
         self._denied_by: dict[bytes, None] = {}
         self._end_ns = 0  # of the doubt that is being settled
@@ -46,7 +47,7 @@ class StoreDoubts:
             return True
         server = left[int(self._copies.random.random() * len(left))]
         self._questions += 1
-        self._asked = {self._questions: server}
+        self._asked[self._questions] = server
         body = bodies.compare(0, self._copies.root.pack_words())
         self._copies.tally.asked_bytes += len(body)
         ticket = AskTicket(AskingPart.DOUBTS, self._questions)
