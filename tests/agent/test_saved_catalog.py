@@ -119,6 +119,15 @@ def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change
     assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other")).owners) == 1
 
 
+def test_where_nothing_changes_the_date_of_the_file_is_never_much_older_than_an_hour() -> None:
+    copying, dates = Copying(at(0)), list[int]()
+    while copying.deadline() < 5 * HOUR:
+        now = at(copying.deadline())
+        dates += [content((file,)).wall_ms for file in copying.tick(now, [owner(1)], b"root")]
+    hours = [(later - earlier) * MILLISECOND / HOUR for earlier, later in pairwise(dates)]
+    assert [round(each) for each in hours] == [1, 1, 1, 1]
+
+
 def test_who_is_hidden_now_is_a_change_though_the_catalog_is_the_same() -> None:
     copying = Copying(at(0))
     copying.tick(at(SAVE_NS), [owner(1)], b"root")

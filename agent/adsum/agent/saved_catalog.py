@@ -1,9 +1,9 @@
 """The copy of the catalog that outlives the process: what an agent answers with until it has heard better.
 
-Every minute in which something changed, what is known of every other owner, and whether it is hidden, becomes
-one file. Encoding is done some ranges at a time, and only for owners that changed, so that it never holds the
-loop: one alone, the store, may have 200,000 items. What changes meanwhile is in the next file, which is
-replaced unsynced, for losing it costs a cold start and no more.
+Every minute in which something changed, and every hour, what is known of every other owner, and whether it is
+hidden, becomes one file. Encoding is done some ranges at a time, and only for owners that changed, so that it
+never holds the loop: one alone, the store, may have 200,000 items. What changes meanwhile is in the next
+file, which is replaced unsynced, for losing it costs a cold start and no more.
 
 After a start the nodes in it are shown as they last were, and the agent says that it is stale; until then the
 file stays as it is, for this life knows nothing better. Each goes over
@@ -41,6 +41,7 @@ SLICE_NS = 50 * MILLISECOND
 RANGES_A_SLICE = 100
 BYTES_A_SLICE = 4 * FRAME_BYTES
 KEPT_NS = 72 * HOUR
+RENEWED_NS = HOUR  # where nothing changes: a copy's age counts from its date
 OCTETS, ARRAY = 2, 4  # as CBOR numbers its types
 
 
@@ -155,6 +156,7 @@ class Copying:
         self._passed: dict[bytes, None] = {}  # owners that were encoded for the next file
         self._begin_ns = now.monotonic_ns + SAVE_NS
         self._written: tuple[object, ...] | None = None
+        self._written_ns = now.monotonic_ns
         self._slice_ns: int | None = None
 
     def deadline(self) -> int:
@@ -173,7 +175,7 @@ class Copying:
             return ()
         listed = list(known)
         version = (root, len(listed), *(each.profile.short for each in listed if not each.is_shown))
-        if version == self._written:
+        if version == self._written and now.monotonic_ns - self._written_ns < RENEWED_NS:
             self._slice_ns, self._begin_ns = None, now.monotonic_ns + SAVE_NS
             return ()
         states = _states(listed, store)
@@ -181,6 +183,7 @@ class Copying:
             self._slice_ns = now.monotonic_ns + SLICE_NS
             return ()
         self._slice_ns, self._begin_ns = None, now.monotonic_ns + SAVE_NS
+        self._written_ns = now.monotonic_ns
         self._written = version if all(map(self._is_current, states)) else None
         return (self._file(now, listed, store),)
 
