@@ -77,6 +77,8 @@ def agents_of(program: Program, setting: Setting, config: Mapping[str, object]) 
         *others, asked = [member.agent for member in cluster.members]
         wait_until_ready(asked)
         until(lambda: asked.get_json("/v1/status/leader"), within_s=START_S_MAX)
+        # Who knows all members may still be fetching what they have.
+        until(lambda: asked.get_json("/v1/catalog/services"), within_s=START_S_MAX)
         yield [asked, *others]
 
 
