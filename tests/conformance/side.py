@@ -65,7 +65,10 @@ class Side:
 
     def facts(self, ask: Ask, *, settle: bool) -> dict[str, Json]:
         try:
-            facts = self.asked(ask)
+            try:
+                facts = self.asked(ask)
+            except ConnectionResetError:  # refused unread: the end of the connection may overtake the answer
+                facts = self.asked(ask)
             if settle and writes(ask):
                 facts["catalog follows"] = self.settle()
             return facts
