@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import cbor2
 import pytest
 from msgspec import structs
 
@@ -16,20 +15,18 @@ from adsum.now import MILLISECOND, SECOND
 from adsum.raft.types import Entry, MemberId
 from adsum.store.commands import Put, StoreRequest, encode_request
 from adsum.store.machine import StoreMachine
-from adsum.store.snapshot import StoreState
 from adsum.testing.hosts import SimulatedHost
+from adsum.testing.logged_store import LoggedStore
 from adsum.testing.raft_cluster import SETTINGS, BareServers
-from adsum.testing.raft_machine import Registers
 
 BROKEN_AT = 40  # the first hash after it is that of 64
 
 
-class OneEntryDiffers:
+class OneEntryDiffers(LoggedStore):
     """The shipped store; on one server a write comes out with other flags."""
 
     def __init__(self, applied: Callable[[Entry], None], is_broken: bool) -> None:
-        self.registers = Registers()
-        self.store = StoreMachine()
+        super().__init__(StoreMachine())
         self._applied = applied
         self._is_broken = is_broken
 
@@ -41,24 +38,6 @@ class OneEntryDiffers:
         answer = self.store.apply(seen)
         self._applied(entry)
         return answer
-
-    def snapshot(self) -> Iterator[bytes]:
-        return iter([cbor2.dumps([self.registers.dump(), b"".join(self.store.snapshot())])])
-
-    def read(self, pieces: Iterator[bytes]) -> tuple[Registers, StoreState | None]:
-        content = b"".join(pieces)
-        if not content:
-            return Registers(), None
-        head, state = cbor2.loads(content)
-        return Registers(head), self.store.read(iter([state]))
-
-    def restore(self, state: tuple[Registers, StoreState | None]) -> None:
-        self.registers, store = state
-        if store is not None:
-            self.store.restore(store)
-
-    def hash(self) -> bytes | None:
-        return self.store.hash()
 
 
 class Broken(BareServers):
