@@ -7,8 +7,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from textwrap import dedent
 
 import pytest
 
@@ -150,6 +152,29 @@ def test_a_signal_while_it_waits_leaves_no_session(agent: Agent) -> None:
             assert waiting.wait(WAIT_S) == 1
         assert len(agent.get_json("/v1/session/list")) == 1
         holder.end()
+
+
+def test_a_signal_that_comes_while_a_finalizer_is_called_is_heard_when_the_answer_comes() -> None:
+    """Python swallows what is raised there."""
+    program = """
+        import os, signal, threading
+        from adsum.cli.lock import _giving_up, _on_signals
+        from adsum.cli.locking import Patience
+
+        class Dropped:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGTERM)
+                os.getpid()
+
+        told = threading.Event()
+        patience = Patience(None, told.is_set)
+        with _on_signals(_giving_up(told)):
+            before = patience.is_over()
+            Dropped()
+            print(before, patience.is_over())
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "False True\n")
 
 
 def test_a_semaphore_lets_in_as_many_as_it_says_and_nobody_with_another_number(agent: Agent) -> None:

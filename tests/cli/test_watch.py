@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -52,8 +54,10 @@ def watching(address: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     ) as process:
         try:
             yield process
-        finally:
             process.terminate()
+            assert process.wait(WAIT_S) == 0
+        finally:
+            process.kill()
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
@@ -153,6 +157,25 @@ def test_a_signal_ends_the_watch_and_the_command_that_runs(agent: Agent, tmp_pat
             assert process.wait(WAIT_S) == 0
         assert (tmp_path / "t").read_text() == "told\n"
         (tmp_path / "t").unlink()
+
+
+def test_a_signal_that_comes_while_a_finalizer_is_called_is_not_lost() -> None:
+    """Python swallows what is raised there, and to call one took long enough for a signal to come."""
+    program = """
+        import os, signal
+        from adsum.cli.watch import _Signals
+
+        class Dropped:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGTERM)
+                os.getpid()
+
+        with _Signals().end_it():
+            Dropped()
+            print("goes on")
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_an_agent_that_is_away_for_a_while_is_asked_again() -> None:

@@ -12,14 +12,21 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, QUERY, Api, connect
-from adsum.cli.locking import TTL_S, Held, KeyLock, KeySemaphore, LockSession, until_lost
+from adsum.cli.locking import (
+    TTL_S,
+    Held,
+    KeyLock,
+    KeySemaphore,
+    LockSession,
+    Patience,
+    until_lost,
+)
 
 CHILD_FAILED = 2
 LOOK_S = 0.05  # whether the command has ended
@@ -45,10 +52,11 @@ def run(call: ParsedCommand) -> int:
     with connect(call) as api, connect(call) as renewing, _on_signals(lambda *_: is_told_to_end.set()):
         session = LockSession(api, name, call.text("datacenter"))
         try:
-            with _on_signals(_give_up), _KeptAlive(session, renewing) as kept:
+            patience = Patience(patience_s, is_told_to_end.is_set)
+            with _on_signals(_giving_up(is_told_to_end)), _KeptAlive(session, renewing) as kept:
                 if is_told_to_end.is_set():
                     raise CommandFailed(OUT_OF_TIME)
-                return _hold(call, api, session, kept, prefix, command, limit, retries, patience_s, say)
+                return _hold(call, api, session, kept, prefix, command, limit, retries, patience, say)
         finally:
             with connect(call) as last:
                 session.destroy(last)
@@ -63,7 +71,7 @@ def _hold(
     command: Sequence[str],
     limit: int,
     retries: int,
-    patience_s: float | None,
+    patience: Patience,
     say: _Saying,
 ) -> int:
     held: Held
@@ -74,7 +82,7 @@ def _hold(
         say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
         held = KeySemaphore(api, prefix, session, limit)
     say.more("Attempting lock acquisition")
-    if not held.acquire(time.monotonic() + patience_s if patience_s is not None else None):
+    if not held.acquire(patience):
         print(OUT_OF_TIME, file=sys.stderr)
         return FAILURE
     try:
@@ -127,9 +135,15 @@ def _on_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[
             signal.signal(each, earlier)
 
 
-def _give_up(_signal: int, _frame: FrameType | None) -> None:
-    """What was begun is undone on the way out."""
-    raise CommandFailed(OUT_OF_TIME)
+def _giving_up(is_told_to_end: threading.Event) -> Callable[[int, FrameType | None], None]:
+    """What was begun is undone on the way out. The event is for a signal that comes while Python calls a
+    finalizer, out of which nothing is raised."""
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        is_told_to_end.set()
+        raise CommandFailed(OUT_OF_TIME)
+
+    return give_up
 
 
 def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:

@@ -25,10 +25,25 @@ MONITOR_RETRY_S = 1.0
 LIMIT_CONFLICT = "semaphore limit conflict (lock: {}, local: {})"
 
 
+class Patience:
+    """How long a lock is waited for: some time, or without end; and no longer once a signal came."""
+
+    def __init__(self, for_s: float | None, is_told_to_end: Callable[[], bool]) -> None:
+        self._until_s = None if for_s is None else time.monotonic() + for_s
+        self._is_told_to_end = is_told_to_end
+
+    def is_over(self) -> bool:
+        return self._is_told_to_end() or self.at_most(WAIT_S) <= 0
+
+    def at_most(self, wait_s: float) -> float:
+        """Of a wait, what there is patience for."""
+        return wait_s if self._until_s is None else min(wait_s, max(self._until_s - time.monotonic(), 0))
+
+
 class Held(Protocol):
     token: str  # fencing token, where the agent gives one
 
-    def acquire(self, until_s: float | None) -> bool: ...
+    def acquire(self, patience: Patience) -> bool: ...
 
     def is_held(self, api: Api) -> bool:
         """As of now; waits a while for a change first, over a connection of its own."""
@@ -67,10 +82,10 @@ class KeyLock:
         self._session = session
         self._index = 0
 
-    def acquire(self, until_s: float | None) -> bool:
+    def acquire(self, patience: Patience) -> bool:
         entry: dict[str, Any] | None = None
         while True:
-            entry = self._read(until_s, entry)
+            entry = self._read(patience, entry)
             if entry is not None and entry.get("Flags") != LOCK_FLAGS:
                 raise CommandFailed("Lock acquisition failed: Existing key does not match lock use")
             if entry is None or not entry.get("Session"):
@@ -78,14 +93,14 @@ class KeyLock:
                 if b"true" in self._api.send("PUT", f"/v1/kv/{self._key}", query):
                     self.token = self._api.header("X-Adsum-Fencing-Token")
                     return True
-                if not self._api.header("X-Adsum-Holder") and not _sleep(self._delay_s(), until_s):
-                    return False
+                if not self._api.header("X-Adsum-Holder"):
+                    time.sleep(patience.at_most(self._delay_s()))
                 self._index = 0
-            if until_s is not None and time.monotonic() >= until_s:
+            if patience.is_over():
                 return False
 
     def is_held(self, api: Api) -> bool:
-        entry = self._entry(api, [("consistent", "1"), *self._waiting(WAIT_S)])
+        entry = self._entry(api, [("consistent", "1"), *_waiting(self._index, WAIT_S)])
         return entry is not None and entry.get("Session") == self._session.id
 
     def release(self) -> None:
@@ -101,19 +116,15 @@ class KeyLock:
         query = [*self._session.query, ("cas", str(entry["ModifyIndex"]))]
         return b"true" in self._api.send("DELETE", f"/v1/kv/{self._key}", query)
 
-    def _read(self, until_s: float | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _read(self, patience: Patience, before: dict[str, Any] | None) -> dict[str, Any] | None:
         """Waits while somebody holds it."""
         is_taken = before is not None and bool(before.get("Session"))
-        left_s = WAIT_S if until_s is None else max(min(WAIT_S, until_s - time.monotonic()), 0.001)
-        return self._entry(self._api, self._waiting(left_s) if is_taken else [])
+        return self._entry(self._api, _waiting(self._index, patience.at_most(WAIT_S)) if is_taken else [])
 
     def _entry(self, api: Api, query: list[tuple[str, str]]) -> dict[str, Any] | None:
         found = _entries(api, self._key, [*self._session.query, *query])
         self._index = int(api.header("X-Consul-Index") or 0)
         return found[0] if found else None
-
-    def _waiting(self, wait_s: float) -> list[tuple[str, str]]:
-        return [("index", str(self._index or "")), ("wait", f"{max(int(wait_s * 1_000), 1)}ms")]
 
     def _delay_s(self) -> float:
         return _seconds(self._api.header("X-Adsum-Lock-Delay-Remaining"))
@@ -128,7 +139,7 @@ class KeySemaphore:
         self._limit = limit
         self._index = 0
 
-    def acquire(self, until_s: float | None) -> bool:
+    def acquire(self, patience: Patience) -> bool:
         contender = [
             *self._session.query,
             ("acquire", self._session.id),
@@ -138,13 +149,13 @@ class KeySemaphore:
             raise CommandFailed("Lock acquisition failed: failed to make contender entry")
         is_acquired = False
         try:
-            is_acquired = self._enter(until_s)
+            is_acquired = self._enter(patience)
         finally:
             if not is_acquired:
                 self._contend_no_more()
         return is_acquired
 
-    def _enter(self, until_s: float | None) -> bool:
+    def _enter(self, patience: Patience) -> bool:
         wait: list[tuple[str, str]] = []
         while True:
             entries = self._entries(self._api, wait)
@@ -154,14 +165,12 @@ class KeySemaphore:
                     return True
                 wait = []
                 continue
-            left_s = WAIT_S if until_s is None else until_s - time.monotonic()
-            if left_s <= 0:
+            if patience.is_over():
                 return False
-            wait = [("index", str(self._index)), ("wait", f"{max(int(min(WAIT_S, left_s) * 1_000), 1)}ms")]
+            wait = _waiting(self._index, patience.at_most(WAIT_S))
 
     def is_held(self, api: Api) -> bool:
-        wait = [("index", str(self._index or "")), ("wait", f"{WAIT_S:.0f}s")]
-        entries = self._entries(api, [("consistent", "1"), *wait])
+        entries = self._entries(api, [("consistent", "1"), *_waiting(self._index, WAIT_S)])
         return self._session.id in self._holders(entries)[0]
 
     def release(self) -> None:
@@ -235,11 +244,8 @@ def _entries(api: Api, key: str, query: list[tuple[str, str]]) -> list[dict[str,
         raise
 
 
-def _sleep(for_s: float, until_s: float | None) -> bool:
-    """False: there is not as much time."""
-    left_s = for_s if until_s is None else until_s - time.monotonic()
-    time.sleep(max(min(for_s, left_s), 0))
-    return left_s > for_s or until_s is None
+def _waiting(index: int, wait_s: float) -> list[tuple[str, str]]:
+    return [("index", str(index or "")), ("wait", f"{max(int(wait_s * 1_000), 1)}ms")]
 
 
 def _seconds(told: str) -> float:

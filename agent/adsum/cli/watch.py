@@ -188,9 +188,11 @@ class _Signals:
             child.send_signal(self._told)
 
     def _come(self, number: int, _frame: FrameType | None) -> None:
+        """Ends the process here and now where nothing runs: Python swallows what is raised while it calls a
+        finalizer, and the signal would be lost."""
         self._told = number
         if not self._is_handling:
-            raise KeyboardInterrupt
+            os._exit(OK)
         if self._child is not None:
             self._child.send_signal(number)
 
