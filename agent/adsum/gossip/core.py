@@ -251,7 +251,10 @@ class GossipCore:
         shared, settings = self._shared, self._shared.settings
         beats = None if now.monotonic_ns >= self._beats_due_ns else b""
         if beats is None:
-            self._beats_due_ns = now.monotonic_ns + settings.quiet_interval_ns
+            # At no fixed interval: what all hear at one time lines up their ticks, and a member that dies
+            # after the last of them would get no datagram, and so be found by none, for most of a second.
+            wait_ns = int((0.5 + shared.random.random()) * settings.quiet_interval_ns)
+            self._beats_due_ns = now.monotonic_ns + wait_ns
         have = shared.broadcasts.take_marks()
         to = [peer.profile.address for peer in shared.roster.pick(settings.gossip_nodes)]
         while to:
@@ -260,8 +263,8 @@ class GossipCore:
             if to and not (packet.claims or packet.carried):  # nor is there anything to tell the others
                 shared.post(to, packet)
                 break
-        wait_ns = settings.gossip_interval_ns if shared.broadcasts else settings.quiet_interval_ns
-        shared.gossip_at(now.monotonic_ns + wait_ns)
+        next_ns = now.monotonic_ns + settings.gossip_interval_ns if shared.broadcasts else self._beats_due_ns
+        shared.gossip_at(next_ns)
 
     def _reap(self, now: Now) -> None:
         shared = self._shared
