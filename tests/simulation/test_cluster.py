@@ -72,19 +72,22 @@ def test_a_crash_soon_after_other_news_is_found_as_soon_as_any() -> None:
         cluster.join_all()
         cluster.run_for(15 * SECOND)
         for victim in (3, 4, 5):
-            died_ns = cluster.now_ns
-            cluster.kill(victim)
-            assert cluster.run_until_so(
-                lambda victim=victim: healths(cluster, victim) == {CheckStatus.CRITICAL},
-                within_ns=10 * SECOND,
-            )
-            known_s.append((cluster.now_ns - died_ns) / SECOND)
+            known_s.append(crash_known_after_s(cluster, victim))
             peers = read_peers(cluster.rejoin(victim))
             cluster.start(victim)
             cluster.command(victim, Join(tuple(peers[:3])))
             cluster.run_for(4 * SECOND)
             assert healths(cluster, victim) == {CheckStatus.PASSING}
     assert mean(known_s) < 1.38
+
+
+def crash_known_after_s(cluster: AgentCluster, victim: int) -> float:
+    died_ns = cluster.now_ns
+    cluster.kill(victim)
+    assert cluster.run_until_so(
+        lambda: healths(cluster, victim) == {CheckStatus.CRITICAL}, within_ns=10 * SECOND
+    )
+    return (cluster.now_ns - died_ns) / SECOND
 
 
 def test_one_that_leaves_is_gone_everywhere_and_forgets_its_peers() -> None:

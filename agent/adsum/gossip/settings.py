@@ -28,7 +28,7 @@ class GossipSettings:
     gossip_interval_ns: int = 200 * MILLISECOND
     gossip_nodes: int = 3
     push_nodes: int = 5  # that are told at once what is first heard; none: news waits for the next gossip
-    quiet_interval_ns: int = SECOND  # without news, counters of life are pushed this often
+    quiet_interval_ns: int = SECOND  # without news, counters of life are pushed this often on average
     retransmit_mult: int = 4
     suspicion_mult: int = 4
     suspicion_max_mult: int = 6
