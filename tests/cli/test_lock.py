@@ -72,8 +72,10 @@ def holding(agent: Agent, *words: str) -> Iterator[Holder]:
             assert process.stdout is not None
             assert process.stdout.readline() == "held\n"
             yield Holder(process)
-        finally:
             process.terminate()
+            process.wait(WAIT_S)
+        finally:
+            process.kill()
 
 
 def session_of(agent: Agent, key: str) -> str:
@@ -147,9 +149,12 @@ def test_a_signal_ends_the_command_and_lets_the_lock_go(agent: Agent) -> None:
 def test_a_signal_while_it_waits_leaves_no_session(agent: Agent) -> None:
     with holding(agent, "w", "echo held; exec sleep 60") as holder:
         with subprocess.Popen([ADSUM, "lock", "w", "true"], env=environment(agent)) as waiting:
-            until(lambda: len(agent.get_json("/v1/session/list")) == 2, within_s=WAIT_S)
-            waiting.terminate()
-            assert waiting.wait(WAIT_S) == 1
+            try:
+                until(lambda: len(agent.get_json("/v1/session/list")) == 2, within_s=WAIT_S)
+                waiting.terminate()
+                assert waiting.wait(WAIT_S) == 1
+            finally:
+                waiting.kill()
         assert len(agent.get_json("/v1/session/list")) == 1
         holder.end()
 
@@ -157,8 +162,8 @@ def test_a_signal_while_it_waits_leaves_no_session(agent: Agent) -> None:
 def test_a_signal_that_comes_while_a_finalizer_is_called_is_heard_when_the_answer_comes() -> None:
     """Python swallows what is raised there."""
     program = """
-        import os, signal, threading
-        from adsum.cli.lock import _giving_up, _on_signals
+        import os, signal
+        from adsum.cli.lock import _on_signals, _ToldToEnd
         from adsum.cli.locking import Patience
 
         class Dropped:
@@ -166,15 +171,34 @@ def test_a_signal_that_comes_while_a_finalizer_is_called_is_heard_when_the_answe
                 os.kill(os.getpid(), signal.SIGTERM)
                 os.getpid()
 
-        told = threading.Event()
-        patience = Patience(None, told.is_set)
-        with _on_signals(_giving_up(told)):
+        told = _ToldToEnd()
+        patience = Patience(None, lambda: told.is_so)
+        with _on_signals(told.by_signal_at_once):
             before = patience.is_over()
             Dropped()
             print(before, patience.is_over())
     """
     done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "False True\n")
+
+
+def test_a_command_does_not_outlive_its_lock_where_nobody_reads_what_is_said(agent: Agent) -> None:
+    with holding(agent, "-verbose", "deaf", "echo held; exec sleep 60") as holder:
+        assert holder.process.stderr is not None
+        holder.process.stderr.close()
+        session = session_of(agent, "deaf/.lock")
+        agent.put(f"/v1/session/destroy/{session}")
+        assert holder.process.wait(WAIT_S) == 0
+        assert [each for each in agent.get_json("/v1/session/list") if each["ID"] == session] == []
+
+
+def test_a_holder_whose_lock_was_overwritten_has_lost_it(agent: Agent) -> None:
+    with holding(agent, "-n=2", "torn", "echo held; exec sleep 60") as holder:
+        agent.call("PUT", "/v1/kv/torn/.lock", b"anything")
+        _status, err = holder.wait()
+    assert "Lock lost, killing child\n" in err
+    assert "Traceback" not in err
+    agent.call("DELETE", "/v1/kv/torn?recurse", b"")
 
 
 def test_a_semaphore_lets_in_as_many_as_it_says_and_nobody_with_another_number(agent: Agent) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
@@ -47,16 +47,14 @@ def run(call: ParsedCommand) -> int:
     kind = "lock" if limit == 1 else "semaphore"
     name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{prefix}'"
     say = _Saying(is_verbose=call.is_on("verbose"))
-    is_told_to_end = threading.Event()
-    # The session is not left behind: a signal waits until it is known, and does not disturb its end.
-    with connect(call) as api, connect(call) as renewing, _on_signals(lambda *_: is_told_to_end.set()):
+    told = _ToldToEnd()
+    # What was begun is undone: a signal waits until the session is known, and disturbs no release.
+    with connect(call) as api, connect(call) as renewing, _on_signals(told.by_signal):
         session = LockSession(api, name, call.text("datacenter"))
         try:
-            patience = Patience(patience_s, is_told_to_end.is_set)
-            with _on_signals(_giving_up(is_told_to_end)), _KeptAlive(session, renewing) as kept:
-                if is_told_to_end.is_set():
-                    raise CommandFailed(OUT_OF_TIME)
-                return _hold(call, api, session, kept, prefix, command, limit, retries, patience, say)
+            patience = Patience(patience_s, lambda: told.is_so)
+            with _KeptAlive(session, renewing) as kept:
+                return _hold(call, api, session, kept, prefix, command, limit, retries, patience, say, told)
         finally:
             with connect(call) as last:
                 session.destroy(last)
@@ -73,6 +71,7 @@ def _hold(
     retries: int,
     patience: Patience,
     say: _Saying,
+    told: _ToldToEnd,
 ) -> int:
     held: Held
     if limit == 1:
@@ -82,18 +81,28 @@ def _hold(
         say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
         held = KeySemaphore(api, prefix, session, limit)
     say.more("Attempting lock acquisition")
-    if not held.acquire(patience):
+    with _on_signals(told.by_signal_at_once):
+        told.check()
+        is_acquired = held.acquire(patience)
+    if not is_acquired:
         print(OUT_OF_TIME, file=sys.stderr)
         return FAILURE
     try:
-        return _run_child(call, command, held, retries, kept, say)
+        told.check()
+        return _run_child(call, command, held, retries, kept, say, told)
     finally:
         held.release()
         say.more("Cleanup succeeded" if held.clean_up() else "Cleanup aborted, lock in use")
 
 
 def _run_child(
-    call: ParsedCommand, command: Sequence[str], held: Held, retries: int, kept: _KeptAlive, say: _Saying
+    call: ParsedCommand,
+    command: Sequence[str],
+    held: Held,
+    retries: int,
+    kept: _KeptAlive,
+    say: _Saying,
+    told: _ToldToEnd,
 ) -> int:
     say.more("Starting handler")
     environment = {**os.environ, HELD: "true", **({TOKEN: held.token} if held.token else {})}
@@ -104,25 +113,27 @@ def _run_child(
     kept.tells(lost)
 
     def watch() -> None:
-        with connect(call) as watching_api:
+        # What is no lock of ours any more may hold anything.
+        with suppress(Exception), connect(call) as watching_api:
             until_lost(held, watching_api, retries, is_over.is_set)
         lost.set()
 
-    with _on_signals(lambda *_: lost.set()):
-        try:
-            child = subprocess.Popen(words, env=environment, stdin=stdin)
-        except OSError as problem:
-            raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
+    try:
+        child = subprocess.Popen(words, env=environment, stdin=stdin)
+    except OSError as problem:
+        raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
+    try:
         threading.Thread(target=watch, daemon=True).start()
-        while child.poll() is None and not lost.wait(LOOK_S):
+        while child.poll() is None and not told.is_so and not lost.wait(LOOK_S):
             pass
+    finally:  # whatever happened, it does not run on without the lock
         is_over.set()
         if child.poll() is None:
-            print("Lock lost, killing child", file=sys.stderr)
+            say.always("Lock lost, killing child")
             _end(child, say)
         else:
             say.more("Child terminated, releasing lock")
-    return _status_of(child, call)
+    return _status_of(child, call, say)
 
 
 @contextmanager
@@ -133,17 +144,6 @@ def _on_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[
     finally:
         for each, earlier in before.items():
             signal.signal(each, earlier)
-
-
-def _giving_up(is_told_to_end: threading.Event) -> Callable[[int, FrameType | None], None]:
-    """What was begun is undone on the way out. The event is for a signal that comes while Python calls a
-    finalizer, out of which nothing is raised."""
-
-    def give_up(_signal: int, _frame: FrameType | None) -> None:
-        is_told_to_end.set()
-        raise CommandFailed(OUT_OF_TIME)
-
-    return give_up
 
 
 def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:
@@ -158,7 +158,7 @@ def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:
         child.wait()
 
 
-def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand) -> int:
+def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand, say: _Saying) -> int:
     status = child.returncode
     if status == 0:
         return OK
@@ -166,8 +166,28 @@ def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand) -> int:
         told = f"signal: {signal.strsignal(-status) or -status}".lower()
     else:
         told = f"exit status {status}"
-    print(f"Error running handler: {told}", file=sys.stderr)
+    say.always(f"Error running handler: {told}")
     return CHILD_FAILED if call.is_on("child-exit-code") else OK
+
+
+class _ToldToEnd:
+    """By a signal. No `Event`: its lock is not reentrant, and who is interrupted while it waits for one would
+    wait for itself."""
+
+    def __init__(self) -> None:
+        self.is_so = False
+
+    def by_signal(self, _signal: int, _frame: FrameType | None) -> None:
+        self.is_so = True
+
+    def by_signal_at_once(self, _signal: int, _frame: FrameType | None) -> None:
+        """Both, for out of a finalizer nothing is raised."""
+        self.is_so = True
+        raise CommandFailed(OUT_OF_TIME)
+
+    def check(self) -> None:
+        if self.is_so:
+            raise CommandFailed(OUT_OF_TIME)
 
 
 class _KeptAlive:
@@ -208,6 +228,10 @@ class _Saying:
 
     def more(self, sentence: str) -> None:
         if self._is_verbose:
+            self.always(sentence)
+
+    def always(self, sentence: str) -> None:
+        with suppress(OSError):  # that nobody listens any more is no reason to leave the rest undone
             print(sentence, file=sys.stderr, flush=True)
 
 
