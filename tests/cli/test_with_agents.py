@@ -164,10 +164,13 @@ def test_monitor_follows_the_log_until_it_is_interrupted(
             agent.put("/v1/agent/reload")
             return bool(select.select([output], [], [], 0.1)[0])
 
-        assert until(has_line, within_s=WAIT_S)
-        assert b"configuration reloaded" in output.readline()
-        monitor.send_signal(signal.SIGINT)
-        _, err = monitor.communicate(timeout=WAIT_S)
+        try:
+            assert until(has_line, within_s=WAIT_S)
+            assert b"configuration reloaded" in output.readline()
+            monitor.send_signal(signal.SIGINT)
+            _, err = monitor.communicate(timeout=WAIT_S)
+        finally:
+            monitor.kill()
     assert monitor.returncode == 0
     if program == "adsum":
         assert err == b""

@@ -46,11 +46,11 @@ def test_waiting_is_not_holding() -> None:
     lag = LoopLag()
 
     async def wait() -> None:
-        with trio.move_on_after(0.03):
+        with trio.move_on_after(0.3):
             await trio.sleep_forever()
 
     trio.run(wait, instruments=[lag])
-    assert lag.held_ns < 30 * MILLISECOND
+    assert lag.held_ns < 150 * MILLISECOND
 
 
 def test_collections_are_counted_and_timed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -520,6 +521,7 @@ async def test_while_a_segment_is_filled_the_loop_is_not_woken_for_each_of_its_p
                 filling.progressed()
 
         monkeypatch.setattr(driver.core.raft, "disk_progressed", hear)
+        monkeypatch.setattr(driver, "_progress_told_s", -math.inf)  # of the segment that was filled before
         await trio.to_thread.run_sync(fill)
         await until(lambda: heard)
         assert len(heard) == 1

@@ -35,6 +35,7 @@ START_S_MAX = 30.0
 STOP_S_MAX = 15.0
 CALL_S_MAX = 20.0
 LOG_TAIL_LINES = 15
+PORTS_GIVEN: set[int] = set()
 
 T = TypeVar("T")
 
@@ -252,7 +253,8 @@ def until(condition: Callable[[], T], *, within_s: float) -> T:
 
 
 def free_ports() -> Ports:
-    """Numbers free for both TCP and UDP, all held at once while choosing so that no two are the same."""
+    """Numbers free for both TCP and UDP, and none that was given before: whoever got that may not listen
+    yet."""
     held: list[socket.socket] = []
     numbers: list[int] = []
     try:
@@ -265,7 +267,10 @@ def free_ports() -> Ports:
                 datagram.bind(stream.getsockname())
             except OSError:
                 continue
-            numbers.append(stream.getsockname()[1])
+            number = stream.getsockname()[1]
+            if number not in PORTS_GIVEN:
+                PORTS_GIVEN.add(number)
+                numbers.append(number)
     finally:
         for each in held:
             each.close()
