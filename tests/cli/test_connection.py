@@ -3,12 +3,13 @@ from __future__ import annotations
 import socket
 import socketserver
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from adsum.cli import connection
 from tests.cli.conftest import Adsum
-from tests.cli.fake_agent import FakeAgent, fake_agent, serving
+from tests.cli.fake_agent import Asked, FakeAgent, fake_agent, serving
 
 MEMBERS = "GET /v1/agent/members"
 
@@ -181,6 +182,31 @@ def test_an_agent_that_hangs_is_given_up(adsum: Adsum, monkeypatch: pytest.Monke
         status, _, err = adsum("members", f"-http-addr=127.0.0.1:{silent.getsockname()[1]}")
     assert status == 4
     assert "did not answer within" in err
+
+
+def test_after_an_answer_that_did_not_come_the_next_one_does(
+    agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a connection of its own: the one that waits for the first may wait for ever."""
+    monkeypatch.setattr(connection, "ANSWER_S_MAX", 0.2)
+    agent.answers["GET /fast"] = "here"
+    is_over, answer = Event(), agent.answer
+
+    def slow(asked: Asked) -> tuple[int, bytes]:
+        if asked.line == "GET /slow":
+            is_over.wait(10)
+        return answer(asked)
+
+    monkeypatch.setattr(agent, "answer", slow)
+    target = connection.Target(
+        agent.address, "127.0.0.1", int(agent.address.rpartition(":")[2]), "", "", False
+    )
+    address = target.host, target.port
+    with connection.Api(target, {}, lambda: socket.create_connection(address, 0.2)) as api:
+        with pytest.raises(connection.AgentUnreachable, match="did not answer"):
+            api.send("GET", "/slow")
+        assert api.send("GET", "/fast") == b'"here"'
+    is_over.set()
 
 
 def test_plain_http_where_tls_was_said_is_told_apart(adsum: Adsum, agent: FakeAgent) -> None:

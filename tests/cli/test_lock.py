@@ -8,12 +8,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from textwrap import dedent
+from typing import cast
 
 import pytest
 
+from adsum.cli.connection import Api
+from adsum.cli.lock import OUT_OF_TIME, _KeptAlive
+from adsum.cli.locked_command import GRACE_S
+from adsum.cli.locking import TTL_S, LockSession, cleaned
 from tests.system.agents import Agent, adsum_program, consul_program, running, until
 
 ADSUM = adsum_program().command[0]
@@ -64,6 +71,7 @@ def holding(agent: Agent, *words: str) -> Iterator[Holder]:
     with subprocess.Popen(
         [ADSUM, "lock", *words],
         env=environment(agent),
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -78,13 +86,28 @@ def holding(agent: Agent, *words: str) -> Iterator[Holder]:
             process.kill()
 
 
+@contextmanager
+def waiting(agent: Agent, *words: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [ADSUM, "lock", *words],
+        env=environment(agent),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def session_of(agent: Agent, key: str) -> str:
     return str(agent.get_json(f"/v1/kv/{key}")[0]["Session"])
 
 
-def keys_below(agent: Agent, prefix: str) -> object:
+def keys_below(agent: Agent, prefix: str) -> list[str]:
     status, body = agent.call("GET", f"/v1/kv/{prefix}?keys")
-    return json.loads(body) if status == 200 else []
+    return list(json.loads(body)) if status == 200 else []
 
 
 def test_the_command_runs_while_the_lock_is_held_and_nothing_is_left(agent: Agent) -> None:
@@ -163,6 +186,7 @@ def test_a_signal_that_comes_while_a_finalizer_is_called_is_heard_when_the_answe
     """Python swallows what is raised there."""
     program = """
         import os, signal
+        from adsum.cli.command import CommandFailed
         from adsum.cli.lock import _on_signals, _ToldToEnd
         from adsum.cli.locking import Patience
 
@@ -172,14 +196,18 @@ def test_a_signal_that_comes_while_a_finalizer_is_called_is_heard_when_the_answe
                 os.getpid()
 
         told = _ToldToEnd()
-        patience = Patience(None, lambda: told.is_so)
+        patience = Patience(None, (told.check,))
         with _on_signals(told.by_signal_at_once):
-            before = patience.is_over()
+            print(patience.is_over())
             Dropped()
-            print(before, patience.is_over())
+            try:
+                patience.is_over()
+            except CommandFailed as problem:
+                print(problem)
     """
     done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "False True\n")
+    told = "Shutdown triggered or timeout during lock acquisition"
+    assert (done.returncode, done.stdout) == (0, f"False\n{told}\n")
 
 
 def test_a_command_does_not_outlive_its_lock_where_nobody_reads_what_is_said(agent: Agent) -> None:
@@ -199,6 +227,69 @@ def test_a_holder_whose_lock_was_overwritten_has_lost_it(agent: Agent) -> None:
     assert "Lock lost, killing child\n" in err
     assert "Traceback" not in err
     agent.call("DELETE", "/v1/kv/torn?recurse", b"")
+
+
+def test_all_that_the_command_started_ends_with_it(agent: Agent, tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    words = f"sleep 60 & echo $! >{started}; echo held; wait"
+    with holding(agent, "group", words) as holder:
+        pid = int(started.read_text())
+        assert runs(pid)
+        holder.end()
+    assert until(lambda: not runs(pid), within_s=WAIT_S)
+
+
+def runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2]
+    except FileNotFoundError:
+        return False
+    return not state.startswith("Z")
+
+
+def test_a_prefix_names_the_same_lock_however_it_is_written(agent: Agent) -> None:
+    """As Go's `path.Join` has it, by which Consul's own makes the key."""
+    written = {"a/": "a", "a//b": "a/b", "./a": "a", "a/../b": "b", "": "", ".": "", "/a": "/a", "//a": "/a"}
+    assert {each: cleaned(each) for each in written} == written
+    with holding(agent, "same/", "echo held; exec sleep 60"):
+        assert session_of(agent, "same/.lock")
+        assert lock(agent, "-timeout=300ms", "same", "echo never")[0] == 1
+
+
+def test_who_is_told_to_end_while_it_waits_for_a_semaphore_leaves_no_key(agent: Agent) -> None:
+    with holding(agent, "-n=2", "left", "echo held; exec sleep 60") as first:
+        with holding(agent, "-n=2", "left", "echo held; exec sleep 60") as second:
+            with waiting(agent, "-n=2", "left", "echo never") as third:
+                assert until(lambda: len(keys_below(agent, "left/")) == 4, within_s=WAIT_S)
+                third.terminate()
+                _out, err = third.communicate(timeout=WAIT_S)
+                assert (third.returncode, err) == (1, f"adsum: {OUT_OF_TIME}\n")
+            assert len(keys_below(agent, "left/")) == 3
+            second.end()
+        first.end()
+    assert keys_below(agent, "left/") == []
+
+
+def test_a_waiter_whose_session_ends_gives_up_and_runs_nothing(agent: Agent) -> None:
+    with (
+        holding(agent, "-n=2", "dead", "echo held; exec sleep 60"),
+        holding(agent, "-n=2", "dead", "echo held; exec sleep 60"),
+        waiting(agent, "-n=2", "-name=third", "dead", "echo never") as third,
+    ):
+        assert until(lambda: len(keys_below(agent, "dead/")) == 4, within_s=WAIT_S)
+        (session,) = [each["ID"] for each in agent.get_json("/v1/session/list") if each["Name"] == "third"]
+        agent.put(f"/v1/session/destroy/{session}")
+        out, err = third.communicate(timeout=WAIT_S)
+        assert (third.returncode, out) == (1, "")
+        assert err == "adsum: Lock acquisition failed: the session ended while it waited\n"
+
+
+def test_a_command_is_in_doubt_before_the_session_of_its_lock_can_end() -> None:
+    """Twice the TTL after the last renewal, less the grace in which the command ends."""
+    session, api = cast("LockSession", None), cast("Api", None)
+    now_s = time.monotonic()
+    assert not _KeptAlive(session, api, now_s - 20).is_in_doubt()
+    assert _KeptAlive(session, api, now_s - 2 * TTL_S + GRACE_S + 1).is_in_doubt()
 
 
 def test_a_semaphore_lets_in_as_many_as_it_says_and_nobody_with_another_number(agent: Agent) -> None:

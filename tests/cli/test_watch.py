@@ -178,13 +178,14 @@ def test_a_signal_that_comes_while_a_finalizer_is_called_is_not_lost() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_agent_that_is_away_for_a_while_is_asked_again() -> None:
+@pytest.mark.parametrize("status", [500, 503])
+def test_an_agent_that_is_away_for_a_while_is_asked_again(status: int) -> None:
     with fake_agent() as first:
         line = "GET /v1/catalog/nodes"
         first.answers[line], first.headers[line] = [], {"X-Consul-Index": "5"}
         with watching(first.address, "-type=nodes", "echo $(cat)") as process:
             assert line_of(process) == "[]\n"
-            first.answers[line] = (500, "No cluster leader")
+            first.answers[line] = (status, "No cluster leader")
             assert process.stderr is not None
             told = "adsum: watch: No cluster leader; asking again in 1 s\n"
             assert process.stderr.readline() == told

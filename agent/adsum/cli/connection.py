@@ -226,13 +226,9 @@ class Api:
         encoded = urllib.parse.urlencode([(name, value) for name, value in query if value])
         quoted = urllib.parse.quote(os.fsencode(path))  # a key may have bytes that are no text
         url = f"{self._target.prefix}{quoted}" + (f"?{encoded}" if encoded else "")
-        try:
+        with self._exchange():
             self._line.request(method, url, body, dict(self._headers))
             response = self._line.getresponse()
-        except ConnectionResetError as problem:  # also where it ended without a word
-            raise BrokenOff(str(self._unreachable(problem))) from None
-        except (OSError, http.client.HTTPException) as problem:
-            raise self._unreachable(problem) from None
         self._has_answered = True
         self._last_headers = {name.lower(): value for name, value in response.headers.items()}
         if response.status != http.HTTPStatus.OK:
@@ -246,13 +242,24 @@ class Api:
         return response
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
-        try:
+        with self._exchange():
             body = response.read(ANSWER_BYTES_MAX + 1)
-        except (OSError, http.client.HTTPException) as problem:
-            raise self._unreachable(problem) from None
         if len(body) > ANSWER_BYTES_MAX:
             raise CommandFailed(f"the answer is longer than {ANSWER_BYTES_MAX} bytes; ask for less")
         return body
+
+    @contextmanager
+    def _exchange(self) -> Iterator[None]:
+        """One that is broken off, by whatever, takes its connection with it: the next begins a new one."""
+        try:
+            yield
+        except BaseException as problem:
+            self._line.close()
+            if isinstance(problem, ConnectionResetError):  # also where it ended without a word
+                raise BrokenOff(str(self._unreachable(problem))) from None
+            if isinstance(problem, OSError | http.client.HTTPException):
+                raise self._unreachable(problem) from None
+            raise
 
     def _no_agent(self, what: str) -> AgentUnreachable:
         return AgentUnreachable(

@@ -2,59 +2,73 @@
 
 The command finds CONSUL_LOCK_HELD=true in its environment, and its fencing token in ADSUM_FENCING_TOKEN: what
 it writes with `?if-token=` is refused once somebody else has held the lock since. When the lock is lost it is
-told to end, and killed if it does not.
+told to end, with all that it started, and killed if it does not.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
-from adsum.cli.connection import CONNECTION, QUERY, Api, connect
+from adsum.cli.connection import CONNECTION, QUERY, AgentRefused, AgentUnreachable, Api, connect
+from adsum.cli.locked_command import GRACE_S, LOOK_S, LockedCommand
 from adsum.cli.locking import (
+    LOCK,
+    MONITOR_RETRY_S,
     TTL_S,
     Held,
     KeyLock,
     KeySemaphore,
     LockSession,
     Patience,
+    below,
+    cleaned,
     until_lost,
 )
 
 CHILD_FAILED = 2
-LOOK_S = 0.05  # whether the command has ended
-GRACE_S = 5.0  # between being told to end and being killed
 DEFAULT_SHELL = "/bin/sh"
 OUT_OF_TIME = "Shutdown triggered or timeout during lock acquisition"
 HELD, TOKEN = "CONSUL_LOCK_HELD", "ADSUM_FENCING_TOKEN"
+IN_DOUBT_S = 2 * TTL_S - GRACE_S - 2  # without a renewal; 2 s for what is slow
 
 
 def run(call: ParsedCommand) -> int:
-    prefix, command = call.words[0].removeprefix("/"), list(call.words[1:])
+    prefix, command = cleaned(call.words[0].removeprefix("/")), list(call.words[1:])
     limit, retries = _number(call, "n", 1), _number(call, "monitor-retry", 3)
     if limit <= 0:
         raise UsageError("Lock holder limit must be positive")
+    if limit > 1 and not prefix:
+        raise UsageError("a semaphore needs a prefix")
     if retries < 0:
         raise UsageError("Number for monitor-retry must be >= 0")
     patience_s = _patience_s(call)
     kind = "lock" if limit == 1 else "semaphore"
-    name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{prefix}'"
+    name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{call.words[0]}'"
     say = _Saying(is_verbose=call.is_on("verbose"))
     told = _ToldToEnd()
     # What was begun is undone: a signal waits until the session is known, and disturbs no release.
     with connect(call) as api, connect(call) as renewing, _on_signals(told.by_signal):
-        session = LockSession(api, name, call.text("datacenter"))
+        asked_s = time.monotonic()
+        session = LockSession(api, name, call.text("datacenter"), deletes_keys=limit > 1)
         try:
-            patience = Patience(patience_s, lambda: told.is_so)
-            with _KeptAlive(session, renewing) as kept:
-                return _hold(call, api, session, kept, prefix, command, limit, retries, patience, say, told)
+            with _KeptAlive(session, renewing, asked_s) as kept:
+                patience = Patience(patience_s, (told.check, kept.check))
+                held: Held
+                if limit == 1:
+                    say.more(f"Setting up lock at path: {below(prefix, LOCK)}")
+                    held = KeyLock(below(prefix, LOCK), session)
+                else:
+                    say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
+                    held = KeySemaphore(prefix, session, limit)
+                return _hold(call, api, held, patience, command, retries, kept, say, told)
         finally:
             with connect(call) as last:
                 session.destroy(last)
@@ -63,41 +77,35 @@ def run(call: ParsedCommand) -> int:
 def _hold(
     call: ParsedCommand,
     api: Api,
-    session: LockSession,
-    kept: _KeptAlive,
-    prefix: str,
-    command: Sequence[str],
-    limit: int,
-    retries: int,
+    held: Held,
     patience: Patience,
+    command: Sequence[str],
+    retries: int,
+    kept: _KeptAlive,
     say: _Saying,
     told: _ToldToEnd,
 ) -> int:
-    held: Held
-    if limit == 1:
-        say.more(f"Setting up lock at path: {prefix}/.lock")
-        held = KeyLock(api, f"{prefix}/.lock", session)
-    else:
-        say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
-        held = KeySemaphore(api, prefix, session, limit)
     say.more("Attempting lock acquisition")
     with _on_signals(told.by_signal_at_once):
-        told.check()
-        is_acquired = held.acquire(patience)
+        patience.check()
+        is_acquired = held.acquire(api, patience)
     if not is_acquired:
         print(OUT_OF_TIME, file=sys.stderr)
         return FAILURE
     try:
-        told.check()
-        return _run_child(call, command, held, retries, kept, say, told)
+        patience.check()
+        return _run_command(call, command, held, retries, kept, say, told)
     finally:
-        held.release()
-        say.more("Cleanup succeeded" if held.clean_up() else "Cleanup aborted, lock in use")
+        # Over a new connection: the one it was acquired over has been silent for as long as the command ran.
+        # What fails here is made up for by the end of the session.
+        with suppress(AgentUnreachable, AgentRefused), connect(call) as last:
+            held.release(last)
+            say.more("Cleanup succeeded" if held.clean_up(last) else "Cleanup aborted, lock in use")
 
 
-def _run_child(
+def _run_command(
     call: ParsedCommand,
-    command: Sequence[str],
+    words: Sequence[str],
     held: Held,
     retries: int,
     kept: _KeptAlive,
@@ -106,9 +114,8 @@ def _run_child(
 ) -> int:
     say.more("Starting handler")
     environment = {**os.environ, HELD: "true", **({TOKEN: held.token} if held.token else {})}
-    uses_shell = call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False")
-    words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(command)] if uses_shell else command
-    stdin = None if call.is_on("pass-stdin") else subprocess.DEVNULL
+    if call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False"):
+        words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(words)]
     lost, is_over = threading.Event(), threading.Event()
     kept.tells(lost)
 
@@ -118,27 +125,34 @@ def _run_child(
             until_lost(held, watching_api, retries, is_over.is_set)
         lost.set()
 
-    try:
-        child = subprocess.Popen(words, env=environment, stdin=stdin)
-    except OSError as problem:
-        raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
+    command = LockedCommand(words, environment, reads_stdin=call.is_on("pass-stdin"))
+    is_ended_here, ending = False, list[str]()
     try:
         threading.Thread(target=watch, daemon=True).start()
-        while child.poll() is None and not told.is_so and not lost.wait(LOOK_S):
+        while not (command.has_ended() or told.is_so or kept.is_in_doubt() or lost.wait(LOOK_S)):
             pass
     finally:  # whatever happened, it does not run on without the lock
         is_over.set()
-        if child.poll() is None:
-            say.always("Lock lost, killing child")
-            _end(child, say)
-        else:
-            say.more("Child terminated, releasing lock")
-    return _status_of(child, call, say)
+        if not command.has_ended():
+            is_ended_here, ending = True, command.end()
+    if is_ended_here:
+        say.always("Lock lost, killing child")
+        for sentence in ending:
+            say.more(sentence)
+    else:
+        say.more("Child terminated, releasing lock")
+    return _status_of(command.status, call, say)
+
+
+def _ends_us() -> list[signal.Signals]:
+    """A hang-up does, unless somebody asked for it not to."""
+    is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *(() if is_deaf else (signal.SIGHUP,))]
 
 
 @contextmanager
 def _on_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    before = {each: signal.signal(each, handler) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.signal(each, handler) for each in _ends_us()}
     try:
         yield
     finally:
@@ -146,20 +160,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[
             signal.signal(each, earlier)
 
 
-def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:
-    say.more(f"Terminating child pid {child.pid}")
-    child.terminate()
-    try:
-        child.wait(GRACE_S)
-        say.more("Child terminated")
-    except subprocess.TimeoutExpired:
-        say.more(f"Child did not exit after grace period of {GRACE_S:.0f}s")
-        child.kill()
-        child.wait()
-
-
-def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand, say: _Saying) -> int:
-    status = child.returncode
+def _status_of(status: int, call: ParsedCommand, say: _Saying) -> int:
     if status == 0:
         return OK
     if status < 0:
@@ -193,12 +194,15 @@ class _ToldToEnd:
 class _KeptAlive:
     """Renews a session, from another thread over a connection of its own."""
 
-    def __init__(self, session: LockSession, api: Api) -> None:
+    def __init__(self, session: LockSession, api: Api, asked_s: float) -> None:
         self._session = session
         self._api = api
         self._over = threading.Event()
         self._lost: threading.Event | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._is_gone = False
+        # When the last renewal that succeeded was sent: from then on it lives for at least twice its TTL.
+        self._renewed_s = asked_s
 
     def __enter__(self) -> _KeptAlive:
         self._thread.start()
@@ -209,17 +213,32 @@ class _KeptAlive:
 
     def tells(self, lost: threading.Event) -> None:
         self._lost = lost
+        if self._is_gone:
+            lost.set()
+
+    def check(self) -> None:
+        if self._is_gone:
+            raise CommandFailed("Lock acquisition failed: the session ended while it waited")
+
+    def is_in_doubt(self) -> bool:
+        """It may end before a command that is told to end now has ended."""
+        return time.monotonic() - self._renewed_s > IN_DOUBT_S
 
     def _run(self) -> None:
-        while not self._over.wait(TTL_S / 2):
+        wait_s = TTL_S / 2
+        while not self._over.wait(wait_s):
+            asked_s = time.monotonic()
             try:
                 is_alive = self._session.renew(self._api)
             except CommandFailed:
-                continue  # it is tried again, and lives for twice its TTL
+                wait_s = MONITOR_RETRY_S
+                continue
             if not is_alive:
+                self._is_gone = True
                 if self._lost is not None:
                     self._lost.set()
                 return
+            self._renewed_s, wait_s = asked_s, TTL_S / 2
 
 
 class _Saying:
@@ -274,5 +293,6 @@ COMMAND = Command(
     groups=(CONNECTION, QUERY),
     flags_come_first=True,
     about="The command finds CONSUL_LOCK_HELD=true in its environment, and its fencing token in\n"
-    "ADSUM_FENCING_TOKEN. When the lock is lost it gets SIGTERM, and SIGKILL 5 s later.",
+    "ADSUM_FENCING_TOKEN. When the lock is lost, or no renewal succeeded for 23 s, it gets SIGTERM, and\n"
+    "SIGKILL 5 s later, with all that it started.",
 )

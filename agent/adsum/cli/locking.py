@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import http
 import json
+import posixpath
 import time
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from adsum.cli.command import CommandFailed
 from adsum.cli.connection import AgentRefused, AgentUnreachable, Api
 
+LOCK = ".lock"
 LOCK_FLAGS, SEMAPHORE_FLAGS = 3304740253564472344, 16210313421097356768
 TTL, TTL_S = "15s", 15.0
 WAIT_S = 15.0  # of one blocked read
@@ -26,14 +28,20 @@ LIMIT_CONFLICT = "semaphore limit conflict (lock: {}, local: {})"
 
 
 class Patience:
-    """How long a lock is waited for: some time, or without end; and no longer once a signal came."""
+    """How long a lock is waited for: some time, or without end, and for as long as nothing speaks against it;
+    what does raises `CommandFailed`."""
 
-    def __init__(self, for_s: float | None, is_told_to_end: Callable[[], bool]) -> None:
+    def __init__(self, for_s: float | None, checks: Sequence[Callable[[], None]]) -> None:
         self._until_s = None if for_s is None else time.monotonic() + for_s
-        self._is_told_to_end = is_told_to_end
+        self._checks = checks
+
+    def check(self) -> None:
+        for check in self._checks:
+            check()
 
     def is_over(self) -> bool:
-        return self._is_told_to_end() or self.at_most(WAIT_S) <= 0
+        self.check()
+        return self.at_most(WAIT_S) <= 0
 
     def at_most(self, wait_s: float) -> float:
         """Of a wait, what there is patience for."""
@@ -43,31 +51,33 @@ class Patience:
 class Held(Protocol):
     token: str  # fencing token, where the agent gives one
 
-    def acquire(self, patience: Patience) -> bool: ...
+    def acquire(self, api: Api, patience: Patience) -> bool: ...
 
     def is_held(self, api: Api) -> bool:
-        """As of now; waits a while for a change first, over a connection of its own."""
+        """As of now; waits a while for a change first."""
 
-    def release(self) -> None: ...
+    def release(self, api: Api) -> None: ...
 
-    def clean_up(self) -> bool:
+    def clean_up(self, api: Api) -> bool:
         """Whether what it is made of is gone, which is so when nobody else holds it."""
 
 
 class LockSession:
     """Kept alive by `renew` at least twice within its TTL."""
 
-    def __init__(self, api: Api, name: str, datacenter: str) -> None:
+    def __init__(self, api: Api, name: str, datacenter: str, *, deletes_keys: bool) -> None:
         self.query = [("dc", datacenter)]
-        created = api.put("/v1/session/create", self.query, {"Name": name, "TTL": TTL})
-        self.id: str = json.loads(created)["ID"]
+        asked = {"Name": name, "TTL": TTL, **({"Behavior": "delete"} if deletes_keys else {})}
+        self.id: str = json.loads(api.put("/v1/session/create", self.query, asked))["ID"]
 
     def renew(self, api: Api) -> bool:
         """False: it is gone."""
         try:
             api.put(f"/v1/session/renew/{self.id}", self.query)
         except AgentRefused as refused:
-            return refused.code != http.HTTPStatus.NOT_FOUND
+            if refused.code == http.HTTPStatus.NOT_FOUND:
+                return False
+            raise
         return True
 
     def destroy(self, api: Api) -> None:
@@ -75,149 +85,132 @@ class LockSession:
 
 
 class KeyLock:
-    def __init__(self, api: Api, key: str, session: LockSession) -> None:
+    def __init__(self, key: str, session: LockSession) -> None:
         self.token = ""
-        self._api = api
         self._key = key
         self._session = session
         self._index = 0
 
-    def acquire(self, patience: Patience) -> bool:
-        entry: dict[str, Any] | None = None
+    def acquire(self, api: Api, patience: Patience) -> bool:
+        wait: list[tuple[str, str]] = []
         while True:
-            entry = self._read(patience, entry)
+            entry = self._entry(api, wait)
             if entry is not None and entry.get("Flags") != LOCK_FLAGS:
                 raise CommandFailed("Lock acquisition failed: Existing key does not match lock use")
-            if entry is None or not entry.get("Session"):
+            is_taken = entry is not None and bool(entry.get("Session"))
+            if not is_taken:
                 query = [*self._session.query, ("acquire", self._session.id), ("flags", str(LOCK_FLAGS))]
-                if b"true" in self._api.send("PUT", f"/v1/kv/{self._key}", query):
-                    self.token = self._api.header("X-Adsum-Fencing-Token")
+                if b"true" in api.send("PUT", f"/v1/kv/{self._key}", query):
+                    self.token = api.header("X-Adsum-Fencing-Token")
                     return True
-                if not self._api.header("X-Adsum-Holder"):
-                    time.sleep(patience.at_most(self._delay_s()))
-                self._index = 0
+                if not api.header("X-Adsum-Holder"):
+                    time.sleep(patience.at_most(_seconds(api.header("X-Adsum-Lock-Delay-Remaining"))))
             if patience.is_over():
                 return False
+            wait = _waiting(self._index, patience.at_most(WAIT_S)) if is_taken else []
 
     def is_held(self, api: Api) -> bool:
         entry = self._entry(api, [("consistent", "1"), *_waiting(self._index, WAIT_S)])
         return entry is not None and entry.get("Session") == self._session.id
 
-    def release(self) -> None:
+    def release(self, api: Api) -> None:
         query = [*self._session.query, ("flags", str(LOCK_FLAGS)), ("release", self._session.id)]
-        self._api.send("PUT", f"/v1/kv/{self._key}", query)
+        api.send("PUT", f"/v1/kv/{self._key}", query)
 
-    def clean_up(self) -> bool:
-        entry = self._entry(self._api, [])
+    def clean_up(self, api: Api) -> bool:
+        entry = self._entry(api, [])
         if entry is None:
             return True
-        if entry.get("Session"):
+        if entry.get("Session") or entry.get("Flags") != LOCK_FLAGS:
             return False
         query = [*self._session.query, ("cas", str(entry["ModifyIndex"]))]
-        return b"true" in self._api.send("DELETE", f"/v1/kv/{self._key}", query)
-
-    def _read(self, patience: Patience, before: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Waits while somebody holds it."""
-        is_taken = before is not None and bool(before.get("Session"))
-        return self._entry(self._api, _waiting(self._index, patience.at_most(WAIT_S)) if is_taken else [])
+        return b"true" in api.send("DELETE", f"/v1/kv/{self._key}", query)
 
     def _entry(self, api: Api, query: list[tuple[str, str]]) -> dict[str, Any] | None:
         found = _entries(api, self._key, [*self._session.query, *query])
         self._index = int(api.header("X-Consul-Index") or 0)
         return found[0] if found else None
 
-    def _delay_s(self) -> float:
-        return _seconds(self._api.header("X-Adsum-Lock-Delay-Remaining"))
-
 
 class KeySemaphore:
-    def __init__(self, api: Api, prefix: str, session: LockSession, limit: int) -> None:
+    """Its session deletes the contender's key with its end."""
+
+    def __init__(self, prefix: str, session: LockSession, limit: int) -> None:
         self.token = ""
-        self._api = api
         self._prefix = prefix
         self._session = session
         self._limit = limit
         self._index = 0
 
-    def acquire(self, patience: Patience) -> bool:
-        contender = [
-            *self._session.query,
-            ("acquire", self._session.id),
-            ("flags", str(SEMAPHORE_FLAGS)),
-        ]
-        if b"true" not in self._api.send("PUT", self._path(self._session.id), contender):
+    def acquire(self, api: Api, patience: Patience) -> bool:
+        session = self._session
+        contender = [*session.query, ("acquire", session.id), ("flags", str(SEMAPHORE_FLAGS))]
+        if b"true" not in api.send("PUT", self._path(session.id), contender):
             raise CommandFailed("Lock acquisition failed: failed to make contender entry")
-        is_acquired = False
-        try:
-            is_acquired = self._enter(patience)
-        finally:
-            if not is_acquired:
-                self._contend_no_more()
-        return is_acquired
-
-    def _enter(self, patience: Patience) -> bool:
         wait: list[tuple[str, str]] = []
         while True:
-            entries = self._entries(self._api, wait)
+            entries = self._entries(api, wait)
+            if not any(each.get("Session") == session.id for each in entries):
+                raise CommandFailed("Lock acquisition failed: the session ended while it waited")
             holders, modified = self._holders(entries)
-            if len(holders) < self._limit:
-                if self._write([*holders, self._session.id], modified):
-                    return True
-                wait = []
-                continue
+            if len(holders) < self._limit and self._write(api, [*holders, session.id], modified):
+                return True
             if patience.is_over():
                 return False
-            wait = _waiting(self._index, patience.at_most(WAIT_S))
+            is_full = len(holders) >= self._limit
+            wait = _waiting(self._index, patience.at_most(WAIT_S)) if is_full else []
 
     def is_held(self, api: Api) -> bool:
         entries = self._entries(api, [("consistent", "1"), *_waiting(self._index, WAIT_S)])
         return self._session.id in self._holders(entries)[0]
 
-    def release(self) -> None:
+    def release(self, api: Api) -> None:
         while True:
-            holders, modified = self._holders(self._entries(self._api, []))
+            holders, modified = self._holders(self._entries(api, []))
             others = [each for each in holders if each != self._session.id]
-            if others == holders or self._write(others, modified):
-                break
-        self._contend_no_more()
+            if others == holders or self._write(api, others, modified):
+                return
 
-    def clean_up(self) -> bool:
-        holders, modified = self._holders(self._entries(self._api, []))
+    def clean_up(self, api: Api) -> bool:
+        holders, modified = self._holders(self._entries(api, []))
         if holders:
             return False
         query = [*self._session.query, ("cas", str(modified))]
-        return b"true" in self._api.send("DELETE", self._path(".lock"), query)
-
-    def _contend_no_more(self) -> None:
-        self._api.send("DELETE", self._path(self._session.id), self._session.query)
+        return b"true" in api.send("DELETE", self._path(LOCK), query)
 
     def _path(self, name: str) -> str:
-        return f"/v1/kv/{self._prefix}/{name}"
+        return f"/v1/kv/{below(self._prefix, name)}"
 
     def _entries(self, api: Api, query: list[tuple[str, str]]) -> list[dict[str, Any]]:
-        found = _entries(api, f"{self._prefix}/", [*self._session.query, ("recurse", "1"), *query])
+        found = _entries(api, below(self._prefix, ""), [*self._session.query, ("recurse", "1"), *query])
         self._index = int(api.header("X-Consul-Index") or 0)
         return found
 
     def _holders(self, entries: list[dict[str, Any]]) -> tuple[list[str], int]:
         """Those that live, and the index with which the list may be changed."""
-        lock = next((each for each in entries if each["Key"] == f"{self._prefix}/.lock"), None)
+        path = below(self._prefix, LOCK)
+        lock = next((each for each in entries if each["Key"] == path), None)
         if lock is None:
             return [], 0
         if lock["Flags"] != SEMAPHORE_FLAGS:
             raise CommandFailed("Lock acquisition failed: Existing key does not match semaphore use")
-        said = json.loads(b64decode(lock["Value"] or ""))
-        if said["Limit"] != self._limit:
-            raise CommandFailed(
-                f"Lock acquisition failed: {LIMIT_CONFLICT.format(said['Limit'], self._limit)}"
-            )
+        modified = int(lock["ModifyIndex"])
+        if not lock["Value"]:
+            return [], modified
+        try:
+            said = json.loads(b64decode(lock["Value"]))
+            limit, named = said["Limit"], list(said["Holders"] or {})
+        except (ValueError, KeyError, TypeError):
+            raise CommandFailed(f"Lock acquisition failed: what {path} holds is no semaphore") from None
+        if limit != self._limit:
+            raise CommandFailed(f"Lock acquisition failed: {LIMIT_CONFLICT.format(limit, self._limit)}")
         alive = {each.get("Session") for each in entries}
-        return [each for each in said["Holders"] or {} if each in alive], int(lock["ModifyIndex"])
+        return [each for each in named if each in alive], modified
 
-    def _write(self, holders: list[str], modified: int) -> bool:
+    def _write(self, api: Api, holders: list[str], modified: int) -> bool:
         value = json.dumps({"Limit": self._limit, "Holders": dict.fromkeys(holders, True)})
         query = [*self._session.query, ("cas", str(modified)), ("flags", str(SEMAPHORE_FLAGS))]
-        return b"true" in self._api.send("PUT", self._path(".lock"), query, value.encode())
+        return b"true" in api.send("PUT", self._path(LOCK), query, value.encode())
 
 
 def until_lost(held: Held, api: Api, retries: int, is_over: Callable[[], bool]) -> None:
@@ -233,6 +226,18 @@ def until_lost(held: Held, api: Api, retries: int, is_over: Callable[[], bool]) 
                 return
             left -= 1
             time.sleep(MONITOR_RETRY_S)
+
+
+def cleaned(prefix: str) -> str:
+    """As Consul's own makes a key of it, so that `a/` and `a` are one lock."""
+    if not prefix:
+        return ""
+    clean = posixpath.normpath(prefix)
+    return "" if clean == "." else clean.replace("//", "/")
+
+
+def below(prefix: str, name: str) -> str:
+    return f"{prefix}/{name}" if prefix not in ("", "/") else f"{prefix}{name}"
 
 
 def _entries(api: Api, key: str, query: list[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
 DEFAULT_SHELL = "/bin/sh"
 INDEX = "CONSUL_INDEX"
 TEXTS = ("key", "prefix", "service", "state", "name", "filter")
-ASKED_AGAIN = (http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.INTERNAL_SERVER_ERROR)
+ASKED_AGAIN = (429, 500, 502, 503, 504)  # of an agent in want of something, or of a proxy before it
 
 
 class HasMetNobody(CommandFailed):
