@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import cast
 import pytest
 
 from adsum.cli.connection import Api
-from adsum.cli.lock import OUT_OF_TIME, _KeptAlive
+from adsum.cli.lock import OUT_OF_TIME, _KeptAlive, now_s
 from adsum.cli.locked_command import GRACE_S
 from adsum.cli.locking import TTL_S, LockSession, cleaned
 from tests.system.agents import Agent, adsum_program, consul_program, running, until
@@ -71,6 +70,7 @@ def holding(agent: Agent, *words: str) -> Iterator[Holder]:
     with subprocess.Popen(
         [ADSUM, "lock", *words],
         env=environment(agent),
+        start_new_session=True,  # without a terminal, wherever the tests run
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -239,6 +239,16 @@ def test_all_that_the_command_started_ends_with_it(agent: Agent, tmp_path: Path)
     assert until(lambda: not runs(pid), within_s=WAIT_S)
 
 
+def test_the_lock_is_held_until_what_outlives_its_shell_has_cleaned_up(agent: Agent, tmp_path: Path) -> None:
+    """As where a service manager tells every process at once."""
+    shell, cleaned_up = tmp_path / "shell", tmp_path / "cleaned up"
+    work = f"trap 'sleep 0.5; echo >\"{cleaned_up}\"; exit' TERM; echo held; while :; do sleep 0.1; done"
+    with holding(agent, "slow", f"echo $$ >{shell}; ({work}); echo after") as holder:
+        os.killpg(int(shell.read_text()), signal.SIGTERM)
+        status, err = holder.end()
+    assert (status, cleaned_up.exists()) == (0, True), err
+
+
 def runs(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2]
@@ -287,9 +297,9 @@ def test_a_waiter_whose_session_ends_gives_up_and_runs_nothing(agent: Agent) -> 
 def test_a_command_is_in_doubt_before_the_session_of_its_lock_can_end() -> None:
     """Twice the TTL after the last renewal, less the grace in which the command ends."""
     session, api = cast("LockSession", None), cast("Api", None)
-    now_s = time.monotonic()
-    assert not _KeptAlive(session, api, now_s - 20).is_in_doubt()
-    assert _KeptAlive(session, api, now_s - 2 * TTL_S + GRACE_S + 1).is_in_doubt()
+    begun_s = now_s()
+    assert not _KeptAlive(session, api, begun_s - 20).is_in_doubt()
+    assert _KeptAlive(session, api, begun_s - 2 * TTL_S + GRACE_S + 1).is_in_doubt()
 
 
 def test_a_semaphore_lets_in_as_many_as_it_says_and_nobody_with_another_number(agent: Agent) -> None:

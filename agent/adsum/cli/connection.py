@@ -121,7 +121,7 @@ class Target(NamedTuple):
     shows_certificate: bool = False
 
 
-def connect(call: ParsedCommand) -> Api:
+def connect(call: ParsedCommand, answer_s_max: float | None = None) -> Api:
     target = _target(call)
     headers = {"Host": "localhost"} if target.socket_path else {}
     if token := _token(call):
@@ -130,7 +130,7 @@ def connect(call: ParsedCommand) -> Api:
         from base64 import b64encode
 
         headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
-    return Api(target, headers, _dialler(call, target))
+    return Api(target, headers, _dialler(call, target, answer_s_max))
 
 
 class Api:
@@ -299,12 +299,14 @@ class _Line(http.client.HTTPConnection):
         self.sock = self._dial()
 
 
-def _dialler(call: ParsedCommand, target: Target) -> Callable[[], socket.socket]:
+def _dialler(call: ParsedCommand, target: Target, answer_s_max: float | None) -> Callable[[], socket.socket]:
+    if answer_s_max is None:
+        answer_s_max = ANSWER_S_MAX
     if target.socket_path:
-        return lambda: _dial_unix(target.socket_path)
+        return lambda: _dial_unix(target.socket_path, answer_s_max)
     address = (target.host, target.port)
     if not target.is_tls:
-        return lambda: socket.create_connection(address, ANSWER_S_MAX)
+        return lambda: socket.create_connection(address, answer_s_max)
     from adsum.cli.certificates import context_of
 
     files = [setting(call, flag) for flag in ("ca-file", "ca-path", "client-cert", "client-key")]
@@ -312,15 +314,15 @@ def _dialler(call: ParsedCommand, target: Target) -> Callable[[], socket.socket]
     name = setting(call, "tls-server-name") or target.host
 
     def dial() -> socket.socket:
-        return context.wrap_socket(socket.create_connection(address, ANSWER_S_MAX), server_hostname=name)
+        return context.wrap_socket(socket.create_connection(address, answer_s_max), server_hostname=name)
 
     return dial
 
 
-def _dial_unix(path: str) -> socket.socket:
+def _dial_unix(path: str, answer_s_max: float) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     try:
-        line.settimeout(ANSWER_S_MAX)
+        line.settimeout(answer_s_max)
         line.connect(path)
     except OSError:
         line.close()

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
-from adsum.cli.connection import CONNECTION, QUERY, AgentRefused, AgentUnreachable, Api, connect
+from adsum.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.cli.locked_command import GRACE_S, LOOK_S, LockedCommand
 from adsum.cli.locking import (
     LOCK,
@@ -37,6 +37,7 @@ CHILD_FAILED = 2
 DEFAULT_SHELL = "/bin/sh"
 OUT_OF_TIME = "Shutdown triggered or timeout during lock acquisition"
 HELD, TOKEN = "CONSUL_LOCK_HELD", "ADSUM_FENCING_TOKEN"
+RENEWAL_S_MAX = TTL_S / 2  # for its answer; the next one is asked for over another connection
 IN_DOUBT_S = 2 * TTL_S - GRACE_S - 2  # without a renewal; 2 s for what is slow
 
 
@@ -50,13 +51,13 @@ def run(call: ParsedCommand) -> int:
     if retries < 0:
         raise UsageError("Number for monitor-retry must be >= 0")
     patience_s = _patience_s(call)
-    kind = "lock" if limit == 1 else "semaphore"
-    name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{call.words[0]}'"
+    at = call.words[0].removeprefix("/")
+    name = call.text("name") or f"Consul lock for '{' '.join(command)}' at '{at}'"
     say = _Saying(is_verbose=call.is_on("verbose"))
     told = _ToldToEnd()
     # What was begun is undone: a signal waits until the session is known, and disturbs no release.
-    with connect(call) as api, connect(call) as renewing, _on_signals(told.by_signal):
-        asked_s = time.monotonic()
+    with connect(call) as api, connect(call, RENEWAL_S_MAX) as renewing, _on_signals(told.by_signal):
+        asked_s = now_s()
         session = LockSession(api, name, call.text("datacenter"), deletes_keys=limit > 1)
         try:
             with _KeptAlive(session, renewing, asked_s) as kept:
@@ -86,21 +87,29 @@ def _hold(
     told: _ToldToEnd,
 ) -> int:
     say.more("Attempting lock acquisition")
-    with _on_signals(told.by_signal_at_once):
-        patience.check()
-        is_acquired = held.acquire(api, patience)
-    if not is_acquired:
-        print(OUT_OF_TIME, file=sys.stderr)
-        return FAILURE
+    is_acquired = False
     try:
+        with _on_signals(told.by_signal_at_once):
+            patience.check()
+            is_acquired = held.acquire(api, patience)
+        if not is_acquired:
+            print(OUT_OF_TIME, file=sys.stderr)
+            return FAILURE
         patience.check()
         return _run_command(call, command, held, retries, kept, say, told)
-    finally:
-        # Over a new connection: the one it was acquired over has been silent for as long as the command ran.
-        # What fails here is made up for by the end of the session.
-        with suppress(AgentUnreachable, AgentRefused), connect(call) as last:
-            held.release(last)
-            say.more("Cleanup succeeded" if held.clean_up(last) else "Cleanup aborted, lock in use")
+    finally:  # also what was acquired without our hearing of it
+        _let_go(call, held, say if is_acquired else _Saying(is_verbose=False))
+
+
+def _let_go(call: ParsedCommand, held: Held, say: _Saying) -> None:
+    """Over a new connection: the one it was acquired over has been silent while the command ran. What fails
+    is made up for by the end of the session."""
+    try:
+        with connect(call) as api:
+            held.release(api)
+            say.more("Cleanup succeeded" if held.clean_up(api) else "Cleanup aborted, lock in use")
+    except CommandFailed as problem:
+        say.more(f"Lock release failed: {problem}")
 
 
 def _run_command(
@@ -125,29 +134,37 @@ def _run_command(
             until_lost(held, watching_api, retries, is_over.is_set)
         lost.set()
 
-    command = LockedCommand(words, environment, reads_stdin=call.is_on("pass-stdin"))
-    is_ended_here, ending = False, list[str]()
+    grace_s = GRACE_S / 2 if HELD in os.environ else GRACE_S  # within another's, which kills us after its own
+    command = LockedCommand(words, environment, grace_s, reads_stdin=call.is_on("pass-stdin"))
+    reason, ending = "", list[str]()
     try:
         threading.Thread(target=watch, daemon=True).start()
-        while not (command.has_ended() or told.is_so or kept.is_in_doubt() or lost.wait(LOOK_S)):
-            pass
+        while not (reason := _reason_to_end(told, lost, kept)) and not command.has_ended():
+            lost.wait(LOOK_S)
     finally:  # whatever happened, it does not run on without the lock
         is_over.set()
-        if not command.has_ended():
-            is_ended_here, ending = True, command.end()
-    if is_ended_here:
-        say.always("Lock lost, killing child")
-        for sentence in ending:
-            say.more(sentence)
-    else:
-        say.more("Child terminated, releasing lock")
+        is_done = not reason and command.has_ended() and command.status >= 0
+        if not is_done:
+            ending = command.end(say.always)
+    if reason:
+        say.always(f"{reason}, killing child")
+    for sentence in ending or ["Child terminated, releasing lock"]:
+        say.more(sentence)
     return _status_of(command.status, call, say)
 
 
+def _reason_to_end(told: _ToldToEnd, lost: threading.Event, kept: _KeptAlive) -> str:
+    if told.is_so:
+        return "Shutdown triggered"
+    if kept.is_in_doubt():
+        return f"No renewal of the session succeeded for {IN_DOUBT_S:.0f} s"
+    return "Lock lost" if lost.is_set() else ""
+
+
 def _ends_us() -> list[signal.Signals]:
-    """A hang-up does, unless somebody asked for it not to."""
-    is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGTERM, signal.SIGINT, *(() if is_deaf else (signal.SIGHUP,))]
+    """The latter two do unless somebody asked for them not to."""
+    asked = [each for each in (signal.SIGHUP, signal.SIGQUIT) if signal.getsignal(each) is not signal.SIG_IGN]
+    return [signal.SIGTERM, signal.SIGINT, *asked]
 
 
 @contextmanager
@@ -169,6 +186,11 @@ def _status_of(status: int, call: ParsedCommand, say: _Saying) -> int:
         told = f"exit status {status}"
     say.always(f"Error running handler: {told}")
     return CHILD_FAILED if call.is_on("child-exit-code") else OK
+
+
+def now_s() -> float:
+    """Of a clock that goes on while the host is suspended, for the session does."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class _ToldToEnd:
@@ -219,15 +241,17 @@ class _KeptAlive:
     def check(self) -> None:
         if self._is_gone:
             raise CommandFailed("Lock acquisition failed: the session ended while it waited")
+        if self.is_in_doubt():
+            raise CommandFailed("Lock acquisition failed: no renewal of the session succeeds")
 
     def is_in_doubt(self) -> bool:
         """It may end before a command that is told to end now has ended."""
-        return time.monotonic() - self._renewed_s > IN_DOUBT_S
+        return now_s() - self._renewed_s > IN_DOUBT_S
 
     def _run(self) -> None:
         wait_s = TTL_S / 2
         while not self._over.wait(wait_s):
-            asked_s = time.monotonic()
+            asked_s = now_s()
             try:
                 is_alive = self._session.renew(self._api)
             except CommandFailed:
@@ -294,5 +318,5 @@ COMMAND = Command(
     flags_come_first=True,
     about="The command finds CONSUL_LOCK_HELD=true in its environment, and its fencing token in\n"
     "ADSUM_FENCING_TOKEN. When the lock is lost, or no renewal succeeded for 23 s, it gets SIGTERM, and\n"
-    "SIGKILL 5 s later, with all that it started.",
+    "SIGKILL 5 s later, and so does all that it started, except at a terminal.",
 )

@@ -7,33 +7,44 @@ Ctrl-Z reach it as they reach every command.
 
 from __future__ import annotations
 
+import enum
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from adsum.cli.command import CommandFailed
 
 GRACE_S = 5.0  # between being told to end and being killed
-KILLED_S = 1.0  # for the system to take away what was killed; in a container it may never
+KILLED_S = 1.0  # for the system to take away what was killed
 LOOK_S = 0.05  # whether it has ended
 
 
+class Left(enum.Enum):
+    """Of the command and what it started."""
+
+    NOTHING = enum.auto()
+    OURS = enum.auto()
+    FOREIGN = enum.auto()  # alone: what runs as somebody else, and may not be told to end
+
+
 class LockedCommand:
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], *, reads_stdin: bool) -> None:
-        stdin = None if reads_stdin else subprocess.DEVNULL
+    def __init__(
+        self, words: Sequence[str], environment: Mapping[str, str], grace_s: float, *, reads_stdin: bool
+    ) -> None:
+        self._grace_s = grace_s
         self._is_group = not _is_at_terminal()
         try:
             self._child = subprocess.Popen(
-                words, env=environment, stdin=stdin, process_group=0 if self._is_group else None
+                words,
+                env=environment,
+                stdin=None if reads_stdin else subprocess.DEVNULL,
+                process_group=0 if self._is_group else None,
             )
         except OSError as problem:
             raise CommandFailed(f"Error starting handler: {words[0]}: {problem.strerror}") from None
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
 
     @property
     def status(self) -> int:
@@ -43,55 +54,67 @@ class LockedCommand:
     def has_ended(self) -> bool:
         return self._child.poll() is not None
 
-    def end(self) -> list[str]:
-        """Returns when it has ended, with what there is to say of it: to speak meanwhile could take until
-        somebody reads."""
-        told = [f"Terminating child pid {self.pid}"]
-        if not self._signal(signal.SIGTERM):
-            self._child.wait()
-            return [*told, "It runs as somebody else, so it was waited for"]
-        if self._is_gone_within(GRACE_S):
+    def end(self, say: Callable[[str], None]) -> list[str]:
+        """Returns when nothing is left of it, with what there is to tell: to speak meanwhile could take until
+        somebody reads. Only what cannot be ended is spoken of, and waited for."""
+        told = [f"Terminating child pid {self._child.pid}"]
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
+        if self._is_gone_within(self._grace_s):
             return [*told, "Child terminated"]
+        told.append(f"Child did not exit after grace period of {self._grace_s:g}s")
         self._signal(signal.SIGKILL)
         self._is_gone_within(KILLED_S)
-        self._child.wait()
-        return [*told, f"Child did not exit after grace period of {GRACE_S:.0f}s"]
+        if self._left() is Left.FOREIGN:
+            say("What the command started runs as somebody else; the lock is kept until it ends")
+            while self._left() is Left.FOREIGN:
+                time.sleep(LOOK_S)
+        return told
 
-    def _signal(self, number: signal.Signals) -> bool:
-        """False: it may not be told."""
-        try:
-            if not self._is_group:
-                self._child.send_signal(number)
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if self._is_group:
+                os.killpg(self._child.pid, number)
             else:
-                os.killpg(self.pid, number)
-        except PermissionError:
-            return False
-        except ProcessLookupError:
-            pass
-        return True
+                self._child.send_signal(number)
 
     def _is_gone_within(self, limit_s: float) -> bool:
         until_s = time.monotonic() + limit_s
-        while not (self.has_ended() and self._is_group_empty()):
+        while self._left() is not Left.NOTHING:
             if time.monotonic() >= until_s:
                 return False
             time.sleep(LOOK_S)
         return True
 
-    def _is_group_empty(self) -> bool:
-        if not self._is_group:
-            return True
+    def _left(self) -> Left:
+        has_ended = self.has_ended()
+        if has_ended and not self._is_group:
+            return Left.NOTHING
         try:
-            os.killpg(self.pid, 0)
+            if not self._is_group:
+                os.kill(self._child.pid, 0)
+                return Left.OURS
+            if has_ended:  # the first process of a container inherits the others
+                with suppress(ChildProcessError):
+                    while os.waitpid(-self._child.pid, os.WNOHANG)[0]:
+                        pass
+            os.killpg(self._child.pid, 0)
         except ProcessLookupError:
-            return True
+            return Left.NOTHING
         except PermissionError:
-            return False
-        return False
+            return Left.FOREIGN
+        return Left.OURS
 
 
 def _is_at_terminal() -> bool:
+    """In the foreground of one, wherever the standard input comes from."""
     try:
-        return os.isatty(0)
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -103,8 +103,12 @@ class KeyLock:
                 if b"true" in api.send("PUT", f"/v1/kv/{self._key}", query):
                     self.token = api.header("X-Adsum-Fencing-Token")
                     return True
-                if not api.header("X-Adsum-Holder"):
-                    time.sleep(patience.at_most(_seconds(api.header("X-Adsum-Lock-Delay-Remaining"))))
+                delay = api.header("X-Adsum-Lock-Delay-Remaining")
+                if not delay and not api.header("X-Adsum-Holder"):  # Consul's agent does not say why
+                    entry = self._entry(api, [])
+                    is_taken = entry is not None and bool(entry.get("Session"))
+                if not is_taken and not api.header("X-Adsum-Holder"):
+                    time.sleep(patience.at_most(_seconds(delay)))
             if patience.is_over():
                 return False
             wait = _waiting(self._index, patience.at_most(WAIT_S)) if is_taken else []
