@@ -22,7 +22,7 @@ KILLED_S = 1.0  # for the system to take away what was killed
 LOOK_S = 0.05  # whether it has ended
 
 
-class Left(enum.Enum):
+class CommandRemains(enum.Enum):
     """Of the command and what it started."""
 
     NOTHING = enum.auto()
@@ -65,9 +65,9 @@ class LockedCommand:
         told.append(f"Child did not exit after grace period of {self._grace_s:g}s")
         self._signal(signal.SIGKILL)
         self._is_gone_within(KILLED_S)
-        if self._left() is Left.FOREIGN:
+        if self._left() is CommandRemains.FOREIGN:
             say("What the command started runs as somebody else; the lock is kept until it ends")
-            while self._left() is Left.FOREIGN:
+            while self._left() is CommandRemains.FOREIGN:
                 time.sleep(LOOK_S)
         return told
 
@@ -80,30 +80,30 @@ class LockedCommand:
 
     def _is_gone_within(self, limit_s: float) -> bool:
         until_s = time.monotonic() + limit_s
-        while self._left() is not Left.NOTHING:
+        while self._left() is not CommandRemains.NOTHING:
             if time.monotonic() >= until_s:
                 return False
             time.sleep(LOOK_S)
         return True
 
-    def _left(self) -> Left:
+    def _left(self) -> CommandRemains:
         has_ended = self.has_ended()
         if has_ended and not self._is_group:
-            return Left.NOTHING
+            return CommandRemains.NOTHING
         try:
             if not self._is_group:
                 os.kill(self._child.pid, 0)
-                return Left.OURS
+                return CommandRemains.OURS
             if has_ended:  # the first process of a container inherits the others
                 with suppress(ChildProcessError):
                     while os.waitpid(-self._child.pid, os.WNOHANG)[0]:
                         pass
             os.killpg(self._child.pid, 0)
         except ProcessLookupError:
-            return Left.NOTHING
+            return CommandRemains.NOTHING
         except PermissionError:
-            return Left.FOREIGN
-        return Left.OURS
+            return CommandRemains.FOREIGN
+        return CommandRemains.OURS
 
 
 def _is_at_terminal() -> bool:
