@@ -10,7 +10,7 @@ from adsum.gossip.claims import Alive
 from adsum.gossip.members import Member
 from adsum.gossip.rivals import Rivals
 from adsum.gossip.source import Source
-from adsum.now import Now
+from adsum.now import SECOND, Now
 from adsum.testing.host_accidents import Accident, run
 
 SEEDS = range(5)
@@ -23,6 +23,13 @@ def test_some_time_after_the_last_accident_all_who_run_are_alive_to_all_and_ever
     accident: Accident, seed: int
 ) -> None:
     assert run(accident, seed).problems == ()
+
+
+def test_one_whose_date_is_days_ahead_is_known_soon_though_most_it_joined_by_had_that_date_too() -> None:
+    """It took 153 s: three exchanges with others, and at the usual pace there is one in half a minute."""
+    settled_ns = run(Accident.CLOCKS, 250920641032).settled_ns
+    assert settled_ns is not None
+    assert settled_ns < 20 * SECOND
 
 
 def test_one_seed_of_accidents_is_one_run() -> None:

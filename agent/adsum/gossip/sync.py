@@ -59,6 +59,11 @@ NEWCOMER_SHARE = 2
 STRANGERS_PARTS_MAX = 1
 GROWN_PARTS, GROWN_SHARE = 1_024, 3
 FOR_MORE_MAX = 2  # exchanges with newcomers at once, of those that may be open
+# Who is told that its generation is days ahead, and does not believe it yet, asks others soon: two of the
+# three that it joined by may have the same wrong date, and at the usual pace it took minutes until it had
+# heard enough others to follow them, and so to be known to them.
+OTHER_DATES_NS = 3 * SECOND
+OTHER_DATES_MAX = 8  # exchanges of one life
 
 FAREWELL_AGE = 0  # its teller is its subject, and says it first here
 
@@ -81,6 +86,7 @@ class Syncs:
         self._seen_digest = 0
         self._settled_ns = 0
         self._told_ahead_ms = 0
+        self._other_dates_left = OTHER_DATES_MAX
         self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
 
     # Opening.
@@ -316,12 +322,17 @@ class Syncs:
         """A generation must not go back under those who know it. So it is taken while nobody has let me in,
         and later only if it is days ahead: then those who did believe it from me alone (`ClaimMerger`)."""
         shared = self.shared
+        if not generation or generation >= shared.me.generation:
+            return
         is_clock_odd = shared.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
         is_odd = is_clock_odd or shared.clocks.is_ahead(now, shared.me.generation)
-        if generation and generation < shared.me.generation and (is_odd or not shared.roster.present):
+        if is_odd or not shared.roster.present:
             shared.me.use_generation(generation)
             shared.effects.append(GenerationAdvised(generation))
             self.merger.publish_me(now)
+        elif self._other_dates_left:
+            self._other_dates_left -= 1
+            shared.timers.set((GossipTimer.SYNC, None), now.monotonic_ns + OTHER_DATES_NS)
 
     # Parts.
 
