@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
+import os
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.system.agents import (
     Agent,
+    Program,
     adsum_program,
     free_ports,
     launch,
@@ -21,12 +27,84 @@ from tests.system.agents import (
 from tests.system.conftest import DURABLE
 
 RELOAD_S_MAX = 5.0
+HEARD_S_MAX = 20.0
+WITH_PID_FILE = {**DURABLE, "pid_file": "pid", "log_level": "INFO"}
+
+# Agents that wait for the other end of a FIFO: before they have loaded their HTTP side, and while they end.
+WAITS_IN_ITS_START = """
+import sys
+from adsum.cli.main import main
+from adsum.process import assembly
+load = assembly._serve_http
+def wait():
+    open("held").read()
+    return load()
+assembly._serve_http = wait
+sys.exit(main())
+"""
+WAITS_IN_ITS_END = """
+import sys, trio
+from adsum.cli.main import main
+from adsum.process.running import RunningAgent
+async def wait(agent, leaves):
+    await trio.to_thread.run_sync(lambda: open("held").read())
+RunningAgent.stop_serving = wait
+sys.exit(main())
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_end_the_agent_exits_with_zero(agent: Agent, number: signal.Signals) -> None:
     """Consul exits with 1 unless it left the cluster, which service managers take for a failure."""
     assert agent.stop(number) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_before_its_start_is_complete_the_agent_ends_in_order(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with launched(WAITS_IN_ITS_START, tmp_path) as agent:
+        with held_open(tmp_path / "held"):
+            assert (tmp_path / "pid").exists()
+            agent.send(number)
+            heard = f"caught {number.name} before the start was complete: stopping"
+            assert until(lambda: heard in agent.log(), within_s=HEARD_S_MAX), agent.log_tail()
+        assert agent.wait_for_end() == 0, agent.log_tail()
+    assert not (tmp_path / "pid").exists()
+    assert (tmp_path / "data" / "starts").read_bytes() == b"", "it does not count as a crash"
+
+
+def test_a_hangup_before_the_start_is_complete_is_a_reload_after_it(tmp_path: Path) -> None:
+    with launched(WAITS_IN_ITS_START, tmp_path) as agent:
+        with held_open(tmp_path / "held"):
+            agent.send(signal.SIGHUP)
+            agent.send(signal.SIGHUP)
+            write_config(tmp_path, agent.ports, {**WITH_PID_FILE, "services": [{"name": "web"}]})
+        wait_until_ready(agent)
+        assert until(lambda: services(agent) == ["web"], within_s=RELOAD_S_MAX), agent.log_tail()
+        assert agent.stop() == 0
+
+
+def test_the_first_signal_after_a_client_asked_to_leave_ends_nothing_at_once(tmp_path: Path) -> None:
+    with launched(WAITS_IN_ITS_END, tmp_path) as agent:
+        wait_until_ready(agent)
+        client = http.client.HTTPConnection("127.0.0.1", agent.ports.http)
+        client.request("PUT", "/v1/agent/leave")
+        with held_open(tmp_path / "held"):
+            agent.send(signal.SIGTERM)
+            assert until(lambda: "caught SIGTERM" in agent.log(), within_s=HEARD_S_MAX), agent.log_tail()
+        assert agent.wait_for_end() == 0
+        client.close()
+    assert not (tmp_path / "pid").exists()
+
+
+def test_the_second_signal_ends_the_agent_at_once(tmp_path: Path) -> None:
+    with launched(WAITS_IN_ITS_END, tmp_path) as agent:
+        wait_until_ready(agent)
+        agent.send(signal.SIGTERM)
+        with held_open(tmp_path / "held"):
+            agent.send(signal.SIGINT)
+            assert agent.wait_for_end() == 1
 
 
 def test_leave_over_http_ends_the_process_with_zero(agent: Agent) -> None:
@@ -112,6 +190,37 @@ def test_version_needs_no_agent() -> None:
     done = subprocess.run([*adsum_program().command, "version"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Adsum v")
+
+
+@contextmanager
+def launched(script: str, folder: Path) -> Iterator[Agent]:
+    """An agent made by that script, which may wait for the FIFO `held` in its folder."""
+    os.mkfifo(folder / "held")
+    program = Program("Adsum", (sys.executable, "-c", script))
+    agent = launch(program, folder, free_ports(), WITH_PID_FILE, ())
+    try:
+        yield agent
+    finally:
+        if agent.process.poll() is None:
+            agent.kill()
+
+
+@contextmanager
+def held_open(fifo: Path) -> Iterator[None]:
+    """From when somebody reads it; to whom its end comes afterwards."""
+
+    def opened() -> int:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody yet
+            return 0
+
+    writer = until(opened, within_s=HEARD_S_MAX)
+    assert writer, f"nobody reads {fifo}"
+    try:
+        yield
+    finally:
+        os.close(writer)
 
 
 def reconfigure(agent: Agent, more: dict[str, object]) -> None:

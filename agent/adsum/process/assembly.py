@@ -2,7 +2,8 @@
 
 The first phase is made before the loop runs and answers DNS first, from what was saved; the complete agent
 and its HTTP side are loaded meanwhile, in a thread. Running is one nursery: whatever ends it (a signal, a
-client's request to leave, a disk that fails) ends all of it.
+client's request to leave, a disk that fails) ends all of it. Signals are heard around it, from before there
+is anything that they could end to after there is: an agent that is ended while it starts was not a crash.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,11 @@ class Assembly:
         self._manager = ServiceManager.from_environment(os.environ)
         sockets = self._first.sockets
         self._doors = [listener.dup() for listener in (*sockets.http, *sockets.https)]
+        self._agent: RunningAgent | None = None  # until it is up
+        self._owes_reload = False
         self._reloads = 0
         self._leaves = False
+        self._ended = trio.Event()
 
     def close_doors(self) -> None:
         """Until now nobody was refused, though nobody was heard any more: `adsum leave` takes a refusal for
@@ -77,27 +81,37 @@ class Assembly:
             door.close()
 
     async def run(self) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as listening:
+                async with trio.open_nursery() as nursery:
+                    listening.start_soon(self._heed_signals, signals, nursery)
+                    await self._live(nursery)
+                    nursery.cancel_scope.cancel()
+                listening.cancel_scope.cancel()
+        self._manager.close()
+
+    async def _live(self, nursery: trio.Nursery) -> None:
         first = self._first
         trio.lowlevel.add_instrument(first.lag)
         first.gc_pauses.start()
         has_copy = first.restore()
-        async with trio.open_nursery() as nursery:
-            if not has_copy:
-                await first.answer_dns(nursery)
-            running_agent = await late(_running_agent)
-            agent = running_agent(first, nursery, self._read_again, self._apply)
-            await agent.begin()
-            if has_copy:
-                await first.answer_dns(nursery)
-            serve_http = await late(_serve_http)
-            await serve_http(first, agent, nursery)
-            nursery.start_soon(agent.rim.keep_time)
-            self._settle_in(agent)
-            nursery.start_soon(self._feed_watchdog, agent)
-            leaves = await self._until_the_end(agent, nursery)
-            await self._announce_and_write(agent, leaves=leaves)
-            nursery.cancel_scope.cancel()
-        self._manager.close()
+        if not has_copy:
+            await first.answer_dns(nursery)
+        running_agent = await late(_running_agent)
+        agent = running_agent(first, nursery, self._read_again, self._apply)
+        await agent.begin()
+        if has_copy:
+            await first.answer_dns(nursery)
+        serve_http = await late(_serve_http)
+        await serve_http(first, agent, nursery)
+        nursery.start_soon(agent.rim.keep_time)
+        self._settle_in(agent)
+        nursery.start_soon(self._feed_watchdog, agent)
+        self._agent = agent
+        if self._owes_reload:
+            nursery.start_soon(self._reload, agent)
+        leaves = await self._until_the_end(agent, nursery)
+        await self._announce_and_write(agent, leaves=leaves)
 
     def _settle_in(self, agent: RunningAgent) -> None:
         # What was made so far lives as long as the process: the collector, which has been off since the first
@@ -121,34 +135,46 @@ class Assembly:
 
     async def _until_the_end(self, agent: RunningAgent, nursery: trio.Nursery) -> bool:
         """Whether this agent leaves for good, as far as others are concerned."""
-        ended = trio.Event()
-        nursery.start_soon(self._heed_signals, agent, nursery, ended)
-        nursery.start_soon(self._heed_leaving, agent, ended)
-        await ended.wait()
+        nursery.start_soon(self._heed_leaving, agent)
+        await self._ended.wait()
         return self._leaves
 
-    async def _heed_signals(self, agent: RunningAgent, nursery: trio.Nursery, ended: trio.Event) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-            async for number in signals:
-                if number == signal.SIGHUP:
-                    # It may wait for a disk; an end does not wait for that.
-                    nursery.start_soon(self._reload, agent)
-                    continue
-                if ended.is_set():
-                    os._exit(1)  # asked twice: somebody does not want to wait for the others to be told
+    async def _heed_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
+        was_asked_to_end = False
+        async for number in signals:
+            if number == signal.SIGHUP:
+                self._heed_hangup(nursery)
+                continue
+            if was_asked_to_end:
+                os._exit(1)  # asked twice: somebody does not want to wait for the others to be told
+            was_asked_to_end = True
+            name = signal.Signals(number).name
+            if self._agent is None:
+                log.info("caught %s before the start was complete: stopping", name)
+                self._ended.set()
+                nursery.cancel_scope.cancel()
+            elif self._ended.is_set():
+                log.info("caught %s: the agent is about to end", name)
+            else:
                 # Whether the end is announced as meant to be for good, or the agent is expected back.
-                config = agent.config
+                config = self._agent.config
                 is_ended = number == signal.SIGTERM
                 self._leaves = config.leave_on_terminate if is_ended else not config.skip_leave_on_interrupt
-                doing = "leaving" if self._leaves else "stopping"
-                log.info("caught %s: %s", signal.Signals(number).name, doing)
-                ended.set()
+                log.info("caught %s: %s", name, "leaving" if self._leaves else "stopping")
+                self._ended.set()
 
-    async def _heed_leaving(self, agent: RunningAgent, ended: trio.Event) -> None:
+    def _heed_hangup(self, nursery: trio.Nursery) -> None:
+        if self._agent is None:
+            self._owes_reload = True  # one for all of them, when there is something that can reload
+        elif not self._ended.is_set():
+            # It may wait for a disk; an end does not wait for that.
+            nursery.start_soon(self._reload, self._agent)
+
+    async def _heed_leaving(self, agent: RunningAgent) -> None:
         await agent.asked_to_leave.wait()
         self._leaves = True
         log.info("leaving, as a client asked")
-        ended.set()
+        self._ended.set()
 
     async def _reload(self, agent: RunningAgent) -> None:
         """One goes on and one waits; a third would read the same files."""
