@@ -107,6 +107,18 @@ def test_the_second_signal_ends_the_agent_at_once(tmp_path: Path) -> None:
             assert agent.wait_for_end() == 1
 
 
+def test_a_configuration_that_cannot_be_read_to_its_end_does_not_keep_the_agent_from_ending(
+    durable_agent: Agent,
+) -> None:
+    """As on a network file system that is away."""
+    file = durable_agent.folder / "config.json"
+    file.unlink()
+    os.mkfifo(file)
+    durable_agent.send(signal.SIGHUP)
+    with held_open(file):
+        assert durable_agent.stop() == 0
+
+
 def test_leave_over_http_ends_the_process_with_zero(agent: Agent) -> None:
     assert agent.put("/v1/agent/leave") == (200, b"")
     assert agent.wait_for_end() == 0

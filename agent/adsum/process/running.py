@@ -122,6 +122,8 @@ class RunningAgent(Agent):
         self._read_again = read_again
         self._apply = apply  # to the rooms that keep settings of their own: DNS, the log, TLS
         self._one_at_a_time = trio.Lock()
+        # One that hangs keeps its thread after its reload was given up, and there are no more of them.
+        self._reading = trio.CapacityLimiter(1)
 
     async def begin(self) -> None:
         """Until the core is started nobody is heard, and its effects wait for nothing that is made later."""
@@ -156,7 +158,10 @@ class RunningAgent(Agent):
 
     async def reload(self) -> tuple[list[str], list[str]]:
         async with self._one_at_a_time:
-            loaded = await trio.to_thread.run_sync(self._read_again)
+            # It changes nothing, so an end need not wait for it: the disk may hang.
+            loaded = await trio.to_thread.run_sync(
+                self._read_again, abandon_on_cancel=True, limiter=self._reading
+            )
             changes = reloading.diff(self.config, loaded.config)
             config = reloading.applied(self.config, loaded.config)
             node = own_node(config, self._first.node_id)
