@@ -42,6 +42,16 @@ def wait():
 assembly._serve_http = wait
 sys.exit(main())
 """
+FAILS_IN_ITS_START = """
+import sys
+from adsum.cli.main import main
+from adsum.process import crashes
+from adsum.storage.failures import StorageFailed
+def fail(*_args):
+    raise StorageFailed("the disk is gone")
+crashes.begin = fail
+sys.exit(main())
+"""
 WAITS_IN_ITS_END = """
 import sys, trio
 from adsum.cli.main import main
@@ -173,6 +183,22 @@ def test_port_that_is_taken_is_named(agent: Agent, tmp_path: Path) -> None:
     second = launch(adsum_program(), tmp_path, agent.ports, {}, ("-dev",))
     assert second.wait_for_end() == 1
     assert str(agent.ports.http) in second.log() or str(agent.ports.dns) in second.log()
+
+
+def test_an_agent_whose_port_is_taken_leaves_the_pid_file_of_the_other_one(tmp_path: Path) -> None:
+    config = {"pid_file": str(tmp_path / "pid")}
+    with running(adsum_program(), config) as agent:
+        (tmp_path / "second").mkdir()
+        second = launch(adsum_program(), tmp_path / "second", agent.ports, config, ("-dev",))
+        assert second.wait_for_end() == 1
+        assert (tmp_path / "pid").read_text() == f"{agent.pid}\n"
+
+
+def test_a_start_that_fails_leaves_no_pid_file(tmp_path: Path) -> None:
+    with launched(FAILS_IN_ITS_START, tmp_path) as agent:
+        assert agent.wait_for_end() == 1
+        assert agent.log().endswith("The agent did not start: the disk is gone\n")
+    assert not (tmp_path / "pid").exists()
 
 
 def test_misspelt_key_is_refused_with_the_nearest_one(tmp_path: Path) -> None:

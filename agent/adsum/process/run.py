@@ -33,6 +33,8 @@ from adsum.storage.owed import Owed, OwingDisk
 
 log = logging.getLogger("agent")
 
+REFUSALS = (CannotStart, StorageFailed, OSError)
+
 
 def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
     config = loaded.config
@@ -43,13 +45,15 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         folder = DataFolder(config.data_dir) if config.data_dir else None
         raise_file_limit()
         owed = Owed(OsDisk(Path(config.data_dir)), folder.renew) if folder else Owed(MemoryDisk())
-        keep_pid(config.pid_file, owed)
         assembly = Assembly(loaded, read_again, owed, folder, SystemRandom(), stream)
-        crashes.begin(OwingDisk(owed), system_now().wall_ms, SAVED_OF_OTHERS)
-    except (CannotStart, StorageFailed, OSError) as problem:
-        print(f"The agent did not start: {problem}", file=sys.stderr)
-        return 1
+        keep_pid(config.pid_file, owed)  # with the ports bound: a second agent leaves the first one's alone
+    except REFUSALS as problem:
+        return _refused(problem)
     try:
+        try:
+            crashes.begin(OwingDisk(owed), system_now().wall_ms, SAVED_OF_OTHERS)
+        except REFUSALS as problem:
+            return _refused(problem)
         exit_status = run_to_the_end(assembly, config.data_dir)
         with suppress(OSError, StorageFailed):  # with no room for it, it was not begun either
             crashes.end(owed.disk)
@@ -59,6 +63,11 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         if folder is not None:
             folder.close()
         assembly.close_doors()
+
+
+def _refused(problem: BaseException) -> int:
+    print(f"The agent did not start: {problem}", file=sys.stderr)
+    return 1
 
 
 def run_to_the_end(assembly: Assembly, data_dir: str) -> int:
