@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -156,6 +158,30 @@ async def test_child_that_left_the_group_cannot_hold_the_check(
     assert bench.counters.processes_left == 0
     os.kill(int(watched.said), 9)
     await watched.wait_until_gone()
+
+
+async def test_a_script_that_may_not_be_killed_is_left_and_counted(
+    bench: Bench, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs as somebody else by now."""
+    started: list[trio.Process] = []
+    open_process = trio.lowlevel.open_process
+
+    async def remembered(*args: Any, **options: Any) -> trio.Process:
+        started.append(await open_process(*args, **options))
+        return started[0]
+
+    def refused(_group: int, _number: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    with monkeypatch.context() as kernel:
+        kernel.setattr(trio.lowlevel, "open_process", remembered)
+        kernel.setattr(os, "killpg", refused)
+        result = await bench.run(shell("exec sleep 600", 1 * SECOND))
+    started[0].kill()
+    await started[0].wait()
+    assert result == CheckResult(CheckStatus.CRITICAL, "Timed out (1s) running check")
+    assert bench.counters.processes_left == 1
 
 
 async def test_flood_is_read_slowly_and_ended_by_the_timeout(

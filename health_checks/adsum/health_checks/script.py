@@ -113,7 +113,8 @@ async def _read_all(output: trio.lowlevel.FdStream, tail: Tail, counters: Counte
 
 
 async def _kill_group(process: trio.Process, counters: Counters) -> None:
-    with contextlib.suppress(ProcessLookupError):  # all of them are gone already
+    # All of them are gone already, or none may be killed by us, as they run as somebody else.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with trio.move_on_after(REAP_TIMEOUT_S, shield=True) as reaping:
         await process.wait()
