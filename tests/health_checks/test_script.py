@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,28 @@ async def test_a_script_that_may_not_be_killed_is_left_and_counted(
     await started[0].wait()
     assert result == CheckResult(CheckStatus.CRITICAL, "Timed out (1s) running check")
     assert bench.counters.processes_left == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "refusal"),
+    [
+        (subprocess, "Popen", BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")),
+        (trio.to_thread, "run_sync", RuntimeError("can't start new thread")),
+    ],
+)
+async def test_a_program_for_which_there_is_no_process_or_thread_is_critical(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, place: object, name: str, refusal: Exception
+) -> None:
+    def refused(*_args: object, **_kwargs: object) -> None:
+        raise refusal
+
+    await bench.run(shell("true"))  # its code is loaded, in a thread
+    with monkeypatch.context() as kernel:
+        kernel.setattr(place, name, refused)
+        result = await bench.run(shell("true"))
+    assert result.status is CheckStatus.CRITICAL
+    assert result.output == "fork/exec sh: resource temporarily unavailable"
+    assert bench.counters.internal_errors == 0
 
 
 async def test_flood_is_read_slowly_and_ended_by_the_timeout(

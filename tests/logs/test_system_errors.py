@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from adsum.logs.system_errors import is_shortage, told
+from adsum.logs.system_errors import is_shortage, is_shortage_at_start, told
 from tests.files import no_file_left
 
 RAISE_LIMIT = (
@@ -40,6 +40,16 @@ def test_a_shortage_is_told_with_what_to_do(error: Exception, sentence: str) -> 
 def test_anything_else_is_none_and_told_as_it_is(error: Exception, sentence: str) -> None:
     assert not is_shortage(error)
     assert told(error) == sentence
+
+
+@pytest.mark.parametrize("error", [BlockingIOError(errno.EAGAIN, ""), RuntimeError("can't start new thread")])
+def test_want_of_a_process_or_a_thread_is_one_to_who_starts_a_program(error: Exception) -> None:
+    assert (is_shortage_at_start(error), is_shortage(error)) == (True, False)
+    assert told(error) == (
+        "resource temporarily unavailable: see what takes the processes and threads of the agent's user, or "
+        "raise TasksMax= in its systemd unit or ulimit -u"
+    )
+    assert not is_shortage_at_start(RuntimeError("dictionary changed size during iteration"))
 
 
 def test_what_python_raises_without_files_is_a_shortage() -> None:

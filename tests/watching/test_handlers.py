@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import trio
 import trio.testing
 
 from adsum.config.config import HttpHandler, WatchDefinition
+from adsum.health_checks.attempt import CheckFailed
+from adsum.health_checks.http import HttpAttempt
 from adsum.now import SECOND
 from adsum.watch_plan import plan_of
 from adsum.watching.counters import WatchCounters
@@ -144,3 +147,35 @@ async def test_want_of_files_is_no_failure_of_the_handler(monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "pipe2", refused)
     with pytest.raises(OSError, match="too many open files"):
         await program("/bin/true")(1, b"")
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "refusal"),
+    [
+        (subprocess, "Popen", BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")),
+        (trio.to_thread, "run_sync", RuntimeError("can't start new thread")),
+    ],
+)
+async def test_want_of_a_process_or_a_thread_is_no_failure_of_the_handler(
+    monkeypatch: pytest.MonkeyPatch, place: object, name: str, refusal: Exception
+) -> None:
+    def refused(*_args: object, **_kwargs: object) -> None:
+        raise refusal
+
+    with monkeypatch.context() as kernel:
+        kernel.setattr(place, name, refused)
+        with pytest.raises(OSError, match="Resource temporarily unavailable"):
+            await program("/bin/true")(1, b"")
+
+
+async def test_a_connection_that_is_refused_for_now_is_a_failure_of_the_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same number, from a target whose queue is full."""
+
+    async def refused(_self: object) -> None:
+        raise CheckFailed("connect") from BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(HttpAttempt, "run", refused)
+    with pytest.raises(HandlerFailed, match="connect"):
+        await request("http://127.0.0.1:1/x")(1, b"")

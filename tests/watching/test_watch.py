@@ -150,15 +150,30 @@ async def test_a_handler_that_fails_is_said_once_a_minute_and_called_at_the_next
     assert caplog.messages == ["watch of services /v1/catalog/services: its handler failed: x: exit status 3"]
 
 
-async def test_a_handler_that_finds_no_file_is_called_again_with_the_same_change(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("shortage", "sentence"),
+    [
+        (OSError(errno.EMFILE, ""), "too many open files: raise"),
+        (OSError(errno.EAGAIN, ""), "resource temporarily unavailable: see what takes the processes"),
+        (
+            RuntimeError("can't start new thread"),
+            "resource temporarily unavailable: see what takes the processes",
+        ),
+    ],
+)
+async def test_a_handler_that_finds_no_file_process_or_thread_is_called_again_with_the_same_change(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    caplog: pytest.LogCaptureFixture,
+    shortage: Exception,
+    sentence: str,
 ) -> None:
     told = Told()
-    told.raises = [OSError(errno.EMFILE, "too many open files")]
+    told.raises = [shortage]
     nursery.start_soon(watch_of(Answers(says(1, {"a": []})).ask, told, WatchCounters()).run)
     await trio.sleep(31)
     assert told.changes == [(1, {"a": []})]
-    assert "its handler is tried again: too many open files" in caplog.text
+    assert f"its handler is tried again: {sentence}" in caplog.text
 
 
 async def test_a_fault_of_ours_ends_neither_the_agent_nor_the_watch(

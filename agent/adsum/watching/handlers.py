@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 
 import trio
 
@@ -21,7 +22,7 @@ from adsum.health_checks.attempt import Counters as RunCounters
 from adsum.health_checks.http import HttpAttempt
 from adsum.health_checks.output import Tail
 from adsum.health_checks.script import run_process
-from adsum.logs.system_errors import is_shortage
+from adsum.logs.system_errors import is_shortage, is_shortage_at_start
 from adsum.now import MINUTE, SECOND
 from adsum.watching.counters import WatchCounters
 from adsum.watching.watch import Handle, HandlerFailed
@@ -65,7 +66,7 @@ class Handlers:
                     args, tail, self._surroundings.counters, stdin=stdin, environment=environment
                 )
         except CheckFailed as problem:
-            _raise_shortage(problem)
+            _raise_cause(problem, is_shortage_at_start)
             raise HandlerFailed(str(problem)) from None
         finally:
             os.close(stdin)
@@ -97,7 +98,7 @@ class Handlers:
             with trio.move_on_after(http.timeout_ns / SECOND) as time:
                 result = await attempt.run()
         except CheckFailed as problem:
-            _raise_shortage(problem)
+            _raise_cause(problem, is_shortage)
             raise HandlerFailed(str(problem)) from None
         if time.cancelled_caught:
             self._counters.handlers_timed_out += 1
@@ -107,10 +108,10 @@ class Handlers:
         log.debug("handler: %s", result.output)
 
 
-def _raise_shortage(problem: CheckFailed) -> None:
+def _raise_cause(problem: CheckFailed, passes: Callable[[BaseException], bool]) -> None:
     """Raises what the system refused for want of something, which passes."""
     cause = problem.__cause__
-    if cause is not None and is_shortage(cause):
+    if cause is not None and passes(cause):
         raise cause
 
 

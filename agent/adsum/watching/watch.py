@@ -2,8 +2,8 @@
 hands each change to its handler.
 
 While a handler runs nothing is asked, so that it is handed what there is now and not each step of the way.
-What cannot be asked, or handed over for want of a file or a process, is tried again; a handler that fails
-is not, until there is another change. Each is said once a minute.
+What cannot be asked, or handed over for want of a file, a process or a thread, is tried again; a handler that
+fails is not, until there is another change. Each is said once a minute.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adsum.http.request import Headers, Request
 from adsum.http.response import Response
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
-from adsum.logs.system_errors import is_shortage, told
+from adsum.logs.system_errors import is_shortage_at_start, told
 from adsum.watch_plan import HAS_MET_NOBODY, JOINING, STALE, News, Watcher
 from adsum.watching.counters import WatchCounters
 
@@ -137,8 +137,8 @@ class ConfiguredWatch:
                 self._counters.handlers_failed += 1
                 self._complaints.say("handler", "watch of %s: its handler failed: %s", self._shown, problem)
                 return
-            except OSError as error:
-                if not is_shortage(error):
+            except (OSError, RuntimeError) as error:
+                if not is_shortage_at_start(error):
                     raise
                 self._complaints.say(
                     "shortage", "watch of %s: its handler is tried again: %s", self._shown, told(error)

@@ -24,6 +24,7 @@ from adsum.durations import format_duration
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Counters, Surroundings, critical
 from adsum.health_checks.dial import go_error
 from adsum.health_checks.output import Tail
+from adsum.logs.system_errors import is_shortage_at_start
 
 FLOOD_BYTES = 1024 * 1024  # a script that printed this much is read slowly from here on
 FLOOD_PAUSE_S = 0.02  # one pipe-full each: 3 MB a second, for about half a percent of a core
@@ -99,6 +100,12 @@ async def _start(
         raise CheckFailed(f"fork/exec {args[0]}: {go_error(error)}") from error
     except OSError as error:
         raise CheckFailed(f"fork/exec {args[0]}: {go_error(error)}") from error
+    except RuntimeError as error:
+        # The limit of processes is one of threads as well, and it is a thread that starts the program.
+        if not is_shortage_at_start(error):
+            raise
+        refused = OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        raise CheckFailed(f"fork/exec {args[0]}: {go_error(refused)}") from refused
     except ValueError as error:  # a NUL inside an argument
         raise CheckFailed(f"fork/exec {args[0]}: invalid argument") from error
 
