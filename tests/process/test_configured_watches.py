@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pytest
 import trio
 import trio.testing
 
@@ -12,9 +14,11 @@ from adsum.config.config import WatchDefinition
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.logs.faults import Faults
+from adsum.process import configured_watches
 from adsum.process.configured_watches import keep_watches
 from adsum.watch_plan import plan_of
 from adsum.watching.counters import WatchCounters
+from adsum.watching.runner import WatchRunner
 from tests.process import agents
 from tests.process.agents import made
 
@@ -73,6 +77,31 @@ async def test_an_agent_without_watches_gets_its_first_by_a_reload() -> None:
         nursery.start_soon(keep_watches, agent, api.ask, 1, WatchCounters(), Random(0), Faults())
         await trio.testing.wait_all_tasks_blocked()
         assert api.begun == {}
+        await agent.reload()
+        await api.until_asked(1)
+        nursery.cancel_scope.cancel()
+
+
+async def test_watches_whose_code_cannot_be_loaded_end_nothing_and_begin_with_the_next_reload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An upgrade in place replaces the code of an agent that runs."""
+    api, faults, load = Api(), Faults(), configured_watches._watch_runner
+    refusals = [ImportError("cannot import name 'WatchRunner'")]
+
+    def cannot_be_loaded() -> type[WatchRunner]:
+        if refusals:
+            raise refusals.pop()
+        return load()
+
+    monkeypatch.setattr(configured_watches, "_watch_runner", cannot_be_loaded)
+    usual_s = sys.getswitchinterval()
+    async with trio.open_nursery() as nursery:
+        agent = made(replace(CONFIG, watches=(watch_of("a"),)), nursery)
+        nursery.start_soon(keep_watches, agent, api.ask, 1, WatchCounters(), Random(0), faults)
+        while not faults.counts["watch"]:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert sys.getswitchinterval() == usual_s
         await agent.reload()
         await api.until_asked(1)
         nursery.cancel_scope.cancel()

@@ -1,5 +1,9 @@
 """The watches of the configuration in force: begun with the agent, ended with it, and changed by a reload,
-which leaves alone those that it does not change."""
+which leaves alone those that it does not change.
+
+Where their code cannot be loaded, for want of a file or since an upgrade has replaced it, the agent goes on
+without them, and tries again at the next reload.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,11 @@ async def keep_watches(
             for definition in [each for each in running if each not in wanted]:
                 running.pop(definition).cancel()
             if wanted and runner is None:
-                runner = (await late(_watch_runner))(ask, handlers_at_once, counters, random, faults)
+                try:
+                    watch_runner = await late(_watch_runner)
+                    runner = watch_runner(ask, handlers_at_once, counters, random, faults)
+                except Exception as error:
+                    faults.dropped("watch", error)
             for definition in wanted:
                 if runner is not None and definition not in running:
                     running[definition] = await nursery.start(runner.run, definition)

@@ -18,6 +18,7 @@ async def late(load: Callable[[], Loadable]) -> Loadable:
     """Imports in a thread, so that DNS goes on answering."""
     usual_s = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_LOADING_S)
-    loaded = await trio.to_thread.run_sync(load)
-    sys.setswitchinterval(usual_s)
-    return loaded
+    try:
+        return await trio.to_thread.run_sync(load)
+    finally:
+        sys.setswitchinterval(usual_s)
