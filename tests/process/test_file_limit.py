@@ -54,6 +54,13 @@ def test_a_run_of_a_network_check_counts_as_two_files_and_of_a_script_as_four() 
     assert Shares(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, network_runs=3, script_runs=5).files == 10 + 6 + 20
 
 
+@pytest.mark.parametrize(("script_runs", "of_checks", "of_watches"), [(64, 56, 8), (8, 7, 1), (1, 1, 1)])
+def test_of_programs_an_eighth_is_for_watches(script_runs: int, of_checks: int, of_watches: int) -> None:
+    shares = Shares(script_runs=script_runs)
+    assert (shares.check_programs, shares.watch_handlers) == (of_checks, of_watches)
+    assert shares.programs == of_checks + of_watches
+
+
 @pytest.mark.parametrize("listeners", [0, 4, 24])
 def test_no_number_of_files_is_given_away_twice(listeners: int) -> None:
     for files in range(120, 30_000, 7):

@@ -92,6 +92,9 @@ class Assembly:
 
     async def _live(self, nursery: trio.Nursery) -> None:
         first = self._first
+        # A program is started in a thread, which hangs for as long as the disk that holds the program does.
+        # However many hang, everything else has as many threads as trio gives.
+        trio.to_thread.current_default_thread_limiter().total_tokens += first.files.shares.programs
         trio.lowlevel.add_instrument(first.lag)
         first.gc_pauses.start()
         has_copy = first.restore()

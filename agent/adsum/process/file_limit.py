@@ -60,6 +60,15 @@ class Shares(NamedTuple):
         return max(1, self.script_runs // WATCH_HANDLERS_PART)
 
     @property
+    def check_programs(self) -> int:
+        """What is left of that share."""
+        return max(1, self.script_runs - self.watch_handlers)
+
+    @property
+    def programs(self) -> int:
+        return self.check_programs + self.watch_handlers
+
+    @property
     def files(self) -> int:
         runs = FILES_PER_NETWORK_RUN * self.network_runs + FILES_PER_SCRIPT_RUN * self.script_runs
         return sum(self[:-2]) + runs

@@ -94,7 +94,7 @@ class RunningAgent(Agent):
             output_bytes_max=config.check_output_bytes_max,
             environ=os.environ,
             network_runs_max=shares.network_runs,
-            process_runs_max=max(1, shares.script_runs - shares.watch_handlers),
+            process_runs_max=shares.check_programs,
         )
         self.runner = runner = Runner(nursery, self.rim.receive, options)
         self.cluster_rim = ClusterRim(
