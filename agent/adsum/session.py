@@ -1,9 +1,9 @@
 """Sessions, in the words that all share: what holds keys for a client, and for how long.
 
 A session belongs to a node and may hang on checks there. The agent that a client asks looks at its own copy
-of the catalog, and what it saw goes along: the agent of that node, its generation, and how far its records
-had come. The leader ends a session by evidence that is at least as new as that, and never because it knows
-less.
+of the catalog, and what it saw goes along: the agent of that node, its generation, and the newest version of
+its records that was heard of. The leader ends a session by evidence that is at least as new as that, and
+never because it knows less.
 
 Consul's sessions are the first kind; leases of other clients are to be others, in the same table.
 """
@@ -45,7 +45,7 @@ class Session(Struct, frozen=True, gc=False, array_like=True):
     node: str  # its name
     node_id: bytes  # of the agent there; empty for a node without one
     generation: int  # of that agent, as it was seen when this was accepted
-    records_version: int  # up to which that agent's records were known then
+    records_version: int  # the newest of that generation's records heard of then; 0: none was shown
     name: str = ""
     ttl: str = ""  # as it was given
     ttl_ms: int = 0  # 0: it does not expire

@@ -8,10 +8,13 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.catalog.replication.deltas import push
+from adsum.catalog.replication.items import Item, term
+from adsum.gossip.claims import Alive, alive
 from adsum.http.response import Response
 from adsum.kv import KeyCause, KeyRefusal
 from adsum.session import Session, SessionCreate
-from tests.api.agents import Asker, decoded, header, index_of, refused
+from tests.api.agents import Asker, FakeAgent, decoded, header, index_of, refused
 from tests.api.test_kv import begun
 
 UNKNOWN = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
@@ -159,6 +162,39 @@ async def test_what_was_seen_goes_along_so_that_nobody_ends_it_for_knowing_less(
     assert state is not None
     assert (session.node_id, session.generation) == (me, 1)
     assert session.records_version == state.low_water > 0
+
+
+def hear_push(agent: FakeAgent, member: Alive, generation: int, item: Item, digest: int) -> None:
+    """Of a member's records, in gossip."""
+    payload = push(member.subject, generation, item.version, digest, [item])
+    agent.cluster.sharing.replication.hear(agent.now(), member.subject, (payload,))
+    agent.cluster.sharing.settled(agent.now())
+
+
+async def test_what_came_past_a_gap_was_seen_as_well(asker: Asker) -> None:
+    """A check on which a session hangs may have come with it, and whoever has less cannot know of it."""
+    b = asker.agent.meet("b")
+    first, fifth = Item(0, 1, b"x"), Item(1, 5, b"y")
+    hear_push(asker.agent, b, 1, first, term(first))
+    hear_push(asker.agent, b, 1, fifth, 1)
+    state = asker.agent.cluster.sharing.replication.state(b.subject)
+    assert state is not None
+    assert (state.low_water, state.version) == (1, 5)
+    session_id = await created(asker, {"Node": "b", "NodeChecks": []})
+    session = asker.agent.consensus.machine.sessions.get(session_id)
+    assert session is not None
+    assert (session.generation, session.records_version) == (1, 5)
+
+
+async def test_records_of_another_life_than_that_of_the_member_are_none_that_were_seen(asker: Asker) -> None:
+    b = asker.agent.meet("b")
+    first = Item(0, 1, b"x")
+    hear_push(asker.agent, b, 1, first, term(first))
+    asker.agent.hear(alive(b.profile, 2, 0).encoded)
+    session_id = await created(asker, {"Node": "b", "NodeChecks": []})
+    session = asker.agent.consensus.machine.sessions.get(session_id)
+    assert session is not None
+    assert (session.generation, session.records_version) == (2, 0)
 
 
 async def test_an_agent_that_has_compared_its_copy_with_nobody_holds_a_create_for_what_it_does_not_know(

@@ -278,6 +278,45 @@ def test_of_a_new_life_of_which_not_all_is_known_nothing_is_missing() -> None:
     assert Leader(log, sees).proven().pass_to(100) == []
 
 
+def test_of_a_life_whose_records_nobody_showed_yet_a_check_may_come_for_ten_seconds() -> None:
+    """The roll knew of it where the session was accepted, and what was shown there was of the life before."""
+    log, sees = Log(), SeenHosts()
+    log.create(linked("s", "web", records_version=0), linked("t", "db", records_version=0))
+    sees.copies[WEB_KEY] = RecordsSeen(5, 1, is_complete=True)
+    sees.checks[WEB_KEY, "web"] = sees.checks[WEB_KEY, "db"] = CheckSeen.MISSING
+    leader = Leader(log, sees).proven()
+    leader.pass_to(9)
+    sees.checks[WEB_KEY, "web"] = CheckSeen.FINE
+    leader.moved()
+    leader.pass_to(9.9)
+    assert log.sessions == ["s", "t"]
+    leader.pass_to(100)
+    assert log.sessions == ["s"]
+    assert log.end_of("t")[0] is EndCause.CHECK_GONE
+
+
+def test_of_a_life_whose_records_nobody_showed_yet_nothing_is_missing_in_its_beginning() -> None:
+    log, sees = log_with(linked("s", "web", records_version=0)), SeenHosts()
+    sees.copies[WEB_KEY] = RecordsSeen(5, 3, is_complete=False)
+    sees.checks[WEB_KEY, "web"] = CheckSeen.MISSING
+    Leader(log, sees).proven().pass_to(100)
+    assert log.sessions == ["s"]
+
+
+def test_a_check_that_is_missing_on_a_node_without_an_agent_ends_them_at_once() -> None:
+    """The store says so, on this very server."""
+    router = (b"", "router")
+    log, sees = Log(), SeenHosts()
+    log.machine.sessions.create(
+        session(node="router", node_id=b"", generation=0, records_version=0, node_checks=("ping",)), 1
+    )
+    sees.hosts[router] = HostSeen(HostVerdict.PRESENT)
+    sees.copies[router] = RecordsSeen(0, 1, is_complete=True)
+    sees.checks[router, "ping"] = CheckSeen.MISSING
+    Leader(log, sees).proven().pass_to(0.1)
+    assert log.end_of("s")[0] is EndCause.CHECK_GONE
+
+
 def test_what_the_log_did_not_take_is_judged_and_proposed_again() -> None:
     leader = Leader(log_with(linked("s", "web"))).proven()
     is_critical(leader)

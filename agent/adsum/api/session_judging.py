@@ -26,7 +26,7 @@ SESSION_CHECK = "session"  # the kind of a check that may be critical: a session
 class SeenNode(NamedTuple):
     node_id: bytes  # of its agent; empty of a node without one
     generation: int
-    records_version: int
+    records_version: int  # 0: none of that life were
 
 
 class Unfit(NamedTuple):
@@ -70,4 +70,5 @@ def _seen(cluster: ClusterState, host: CatalogHost) -> SeenNode:
     if node_id == membership.me.node_id:
         # The view here is ahead of what is published.
         return SeenNode(node_id, generation, replication.publisher.promise())
-    return SeenNode(node_id, generation, state.low_water)
+    # Not `low_water`: what came past a gap was shown as well, and may be what the session hangs on.
+    return SeenNode(node_id, generation, state.version)

@@ -2,8 +2,9 @@
 
 Evidence has to be at least as new as what the session carries: the agent that accepted it saw the node alive
 and the checks well, and a copy from before that says nothing about it. What is missing in a copy counts only
-where the copy is known to hold all that it is of; and after a restart of the agent only when it is missing
-for a while, for whoever registered it may be about to do so again.
+where the copy is known to hold all that it is of; and in a life of the agent of which the session was
+accepted without its records, a later one as a rule, only when it is missing for a while, for whoever
+registered it may be about to do so again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Ending(NamedTuple):
 
 class WeakEvidence(enum.Enum):
     BEHIND = "behind"  # what is seen is older than the session
-    MISSING_ANEW = "missing anew"  # in the records of a later life of the agent
+    MISSING_ANEW = "missing anew"  # in a life of the agent none of whose records came with it
 
 
 def judged(
@@ -50,7 +51,7 @@ def judged(
         elif seen is CheckSeen.CRITICAL:
             sentence = f"check {check_id} on {_node(session, records.generation)} is critical"
             return Ending(EndCause.CHECK_CRITICAL, f"{sentence}, at version {records.version} of its records")
-        elif records.generation == session.generation or is_long_missing:
+        elif is_long_missing or not _is_of_another_life(records, session):
             sentence = f"check {check_id} is none of {_node(session, records.generation)} any more"
             return Ending(EndCause.CHECK_GONE, f"{sentence}, at version {records.version} of its records")
         else:
@@ -68,9 +69,16 @@ def told(session: Session, ended: EndedSession) -> str:
 
 
 def _holds_what_was_seen(records: RecordsSeen, session: Session) -> bool:
-    if records.generation == session.generation:
-        return records.version >= session.records_version
-    return records.generation > session.generation and records.is_complete
+    if _is_of_another_life(records, session):
+        return records.generation >= session.generation and records.is_complete
+    return records.version >= session.records_version
+
+
+def _is_of_another_life(records: RecordsSeen, session: Session) -> bool:
+    """Than the records that were seen when it was accepted: those may have been of the life before the one
+    that members knew of. Of a node without an agent there is only one."""
+    has_seen_records = session.records_version > 0 or not session.node_id
+    return records.generation != session.generation or not has_seen_records
 
 
 def _node(session: Session, generation: int) -> str:
