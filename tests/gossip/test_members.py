@@ -118,13 +118,24 @@ def test_what_is_remembered_of_strangers_and_of_the_reaped_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(members, "REAPED_MAX", 3)
+    monkeypatch.setattr(members, "FORGOTTEN_MAX", 3)
     monkeypatch.setattr(members, "UNINTRODUCED_MAX", 3)
     roster = Roster(Random(1), members_max=1_000)
     for number in range(10):
         roster.remember_reaped(Member(alive(f"n{number}"), 0), alive(f"n{number}").standing)
+        roster.remember_forgotten(Member(alive(f"n{number}"), 0), 1)
         roster.keep_verdict(dead(f"n{number}", "x"))
     assert list(roster.reaped) == [profile(f"n{number}").node_id for number in (7, 8, 9)]
+    assert list(roster.forgotten) == list(roster.reaped)
     assert len(roster.verdicts) == 3
+
+
+def test_whoever_is_met_again_is_not_forgotten() -> None:
+    roster = roster_of()
+    member = Member(alive("a"), 0)
+    roster.remember_forgotten(member, 1)
+    roster.add(member)
+    assert roster.forgotten == {}
 
 
 def test_of_two_verdicts_about_a_stranger_the_greater_is_kept() -> None:

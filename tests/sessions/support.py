@@ -48,11 +48,15 @@ class SeenHosts:
         self.hosts: dict[NodeKey, HostSeen] = {WEB_KEY: HostSeen(HostVerdict.PRESENT, 5)}
         self.copies: dict[NodeKey, RecordsSeen] = {WEB_KEY: RecordsSeen(5, 40, is_complete=True)}
         self.checks: dict[tuple[NodeKey, str], CheckSeen] = {}
+        self.followed: dict[str, int] = {}  # nodes whose name another agent has
         self.looks = 0
 
     def host(self, who: NodeKey) -> HostSeen:
         self.looks += 1
         return self.hosts.get(who, HostSeen(HostVerdict.UNKNOWN))
+
+    def followed_by(self, _who: NodeKey, node: str) -> int:
+        return self.followed.get(node, 0)
 
     def records(self, who: NodeKey) -> RecordsSeen:
         return self.copies.get(who, RecordsSeen())

@@ -150,7 +150,7 @@ def test_who_left_has_no_sessions() -> None:
     leader.pass_to(0.1)
     assert leader.log.end_of("s") == (
         EndCause.NODE_GONE,
-        "node web (generation 5) left, or was deregistered",
+        "node web (generation 5) left, was deregistered, or was replaced",
     )
 
 
@@ -169,6 +169,32 @@ def test_of_a_node_that_nobody_knows_nothing_follows() -> None:
     leader.moved()
     assert leader.pass_to(100) == []
     assert leader.log.sessions == ["s"]
+
+
+def test_of_a_node_that_nobody_knows_whose_name_a_later_agent_has_its_sessions_end() -> None:
+    """Whenever that is seen, and nobody has to tell."""
+    leader = Leader(log_with(linked())).proven()
+    del leader.sees.hosts[WEB_KEY]
+    leader.moved()
+    leader.sees.followed["web"] = 4
+    leader.pass_to(60)
+    assert leader.log.sessions == ["s"]
+    leader.sees.followed["web"] = 7
+    leader.pass_to(61.1)
+    assert leader.log.end_of("s") == (
+        EndCause.NODE_GONE,
+        "node web is another agent by now (generation 7), and this one is known to nobody",
+    )
+
+
+def test_a_node_that_is_known_to_be_gone_only_after_a_while_ends_them_then() -> None:
+    leader = Leader(log_with(linked())).proven()
+    del leader.sees.hosts[WEB_KEY]
+    leader.moved()
+    leader.pass_to(10)
+    leader.sees.hosts[WEB_KEY] = HostSeen(HostVerdict.GONE, 5)
+    leader.pass_to(11.1)
+    assert leader.log.sessions == []
 
 
 def test_a_session_without_a_node_is_judged_by_nobody() -> None:

@@ -290,6 +290,8 @@ class ClaimMerger:
         self.newcomers.gone(member.short)
         if not member.standing.is_present or member.is_away(now.monotonic_ns):
             shared.roster.remember_reaped(member, member.standing)
+        if cause is not ChangeCause.CROWDED_OUT:  # that says nothing about its host
+            shared.roster.remember_forgotten(member, now.monotonic_ns)
         shared.tell_change(member.profile, member.standing, None, Evidence(cause))
 
     # Verdicts.

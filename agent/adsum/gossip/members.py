@@ -3,7 +3,8 @@
 Members present are probed in a shuffled round: each once a lap, newcomers dropped in at a random place of
 the lap, so that nobody waits longer than two laps (SWIM section 4.3). The failed and the left stay as
 tombstones, for 72 and 24 hours, so that late news cannot revive them; of those reaped, the last 4,096 are
-remembered by how they stood."""
+remembered by how they stood. As many that are no members any more, because they were reaped or gave way to
+another, are remembered with their last generation, for those who hold something in their name."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ from adsum.gossip.claims import Alive, Dead, Left, Suspect, digest_of
 from adsum.gossip.order import NO_RESTART, MemberStatus, Restarting, Standing
 from adsum.gossip.rtt import Path
 from adsum.gossip.suspicion import Suspicion
+from adsum.named import NamedTuple
 from adsum.newest import keep_newest
 
 REAPED_MAX = 4_096
+FORGOTTEN_MAX = 4_096
 UNINTRODUCED_MAX = 4_096
 PICKS_PER_WANTED = 3  # tries per random peer wanted, as memberlist does
 
@@ -59,6 +62,11 @@ class Member:
         return self.restarting_until_ns > now_ns
 
 
+class Forgotten(NamedTuple):
+    generation: int
+    at_ns: int
+
+
 class Roster:
     def __init__(self, random: Random, *, members_max: int) -> None:
         self.members: dict[bytes, Member] = {}
@@ -70,6 +78,7 @@ class Roster:
         self.digest = 0  # of all standings: equal digests, equal rosters
         self.members_max = members_max
         self.reaped: dict[bytes, Standing] = {}  # by node id: who was dead or left stays so, as far as this
+        self.forgotten: dict[bytes, Forgotten] = {}  # by node id: who was reaped, or gave way to another
         self.verdicts: dict[bytes, Suspect | Dead | Left] = {}  # about members not introduced yet
         self._reap_at: dict[Member, int] = {}
         self._random = random
@@ -88,6 +97,7 @@ class Roster:
 
     def add(self, member: Member) -> None:
         self.members[member.profile.node_id] = member
+        self.forgotten.pop(member.profile.node_id, None)
         self.by_short[member.short] = member
         self._index(member)
         self._count(member, 1)
@@ -130,10 +140,15 @@ class Roster:
         for member in due:
             self.remove(member)
             self.remember_reaped(member, member.standing)
+            self.remember_forgotten(member, now_ns)
         return due
 
     def remember_reaped(self, member: Member, standing: Standing) -> None:
         keep_newest(self.reaped, member.profile.node_id, standing, REAPED_MAX)
+
+    def remember_forgotten(self, member: Member, now_ns: int) -> None:
+        told = Forgotten(member.standing.generation, now_ns)
+        keep_newest(self.forgotten, member.profile.node_id, told, FORGOTTEN_MAX)
 
     def keep_verdict(self, verdict: Suspect | Dead | Left) -> None:
         """Its subject may be introduced later, by somebody who has not heard."""

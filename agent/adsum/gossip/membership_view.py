@@ -14,7 +14,7 @@ from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.events import GossipEvents
 from adsum.gossip.evidence import PhiParts
-from adsum.gossip.members import Member
+from adsum.gossip.members import Forgotten, Member
 from adsum.gossip.order import Departure, MemberStatus, Rank, Standing
 from adsum.gossip.probe import Prober
 from adsum.gossip.shared_state import SharedState
@@ -129,6 +129,10 @@ class MembershipView:
 
     def member_by_id(self, node_id: bytes) -> Member | None:
         return self._shared.roster.members.get(node_id)
+
+    def forgotten(self, node_id: bytes) -> Forgotten | None:
+        """Of whoever is no member any more: it was reaped, or gave way to another."""
+        return self._shared.roster.forgotten.get(node_id)
 
     def member_named(self, name: str) -> Member | None:
         """Whatever its case."""

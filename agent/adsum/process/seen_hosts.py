@@ -2,6 +2,10 @@
 as far as they are known here, and the view.
 
 A node without an agent is what the store on this very server says; so what is not there is gone.
+
+A member that gave way to another one may have done so to a tale; then it is heard of again within seconds.
+So it is gone when it was not for as long as a node has to have failed. One that was only crowded out of the
+roster is unknown: that says nothing about its host.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adsum.agent.cluster_state import ClusterState
-from adsum.agent.presence import uuid_text
+from adsum.agent.presence import uuid_bytes, uuid_text
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.indexes import Family
 from adsum.catalog.view import NO_AGENT, CatalogHost, View
@@ -18,19 +22,22 @@ from adsum.effects import Notify
 from adsum.gossip.claims import SHORT
 from adsum.gossip.effects import MemberChanged
 from adsum.gossip.order import Rank, Standing
+from adsum.now import SECOND, Now
 from adsum.owners import STORE
 from adsum.servers.session_keeping import SessionKeeping
 from adsum.sessions.sees import CheckSeen, HostSeen, HostVerdict, NodeKey, RecordsSeen
 
 SESSION_CHECK = "session"  # the kind of a check that follows a session, and so ends none
+GIVEN_WAY_NS = 10 * SECOND  # as `session_node_grace`
 ALL_OF_IT = RecordsSeen(0, 1 << 53, is_complete=True)
 
 
 class SeenHosts:
     """It `SeesHosts`."""
 
-    def __init__(self, cluster: ClusterState, view: View) -> None:
+    def __init__(self, cluster: ClusterState, view: View, now: Callable[[], Now]) -> None:
         self._cluster = cluster
+        self._now = now
         self._membership = cluster.membership
         self._view = view
 
@@ -45,9 +52,26 @@ class SeenHosts:
         if node_id == self._membership.me.node_id:
             return HostSeen(HostVerdict.PRESENT, self._membership.own_standing.generation)
         member = self._membership.member_by_id(node_id)
-        if member is None:
+        if member is not None:
+            return HostSeen(_verdict(member.standing), member.standing.generation)
+        forgotten = self._membership.forgotten(node_id)
+        if forgotten is None or self._now().monotonic_ns - forgotten.at_ns < GIVEN_WAY_NS:
             return HostSeen(HostVerdict.UNKNOWN)
-        return HostSeen(_verdict(member.standing), member.standing.generation)
+        return HostSeen(HostVerdict.GONE, forgotten.generation)
+
+    def followed_by(self, who: NodeKey, node: str) -> int:
+        node_id, _name = who
+        membership, host = self._membership, self._view.node(node)
+        if not node_id or node_id == membership.me.node_id or not self._is_compared:
+            return 0
+        if membership.member_by_id(node_id) is not None or membership.forgotten(node_id) is not None:
+            return 0
+        if host is None or host.owner == NO_AGENT:
+            return 0
+        if (owner := uuid_bytes(host.owner)) == membership.me.node_id:
+            return membership.own_standing.generation
+        member = membership.member_by_id(owner)
+        return member.standing.generation if member is not None and member.standing.is_present else 0
 
     def records(self, who: NodeKey) -> RecordsSeen:
         node_id, _name = who
@@ -72,6 +96,11 @@ class SeenHosts:
         if host is None or host.owner == NO_AGENT:
             return b"", name.lower()
         return bytes.fromhex(host.owner.replace("-", "")), ""
+
+    @property
+    def _is_compared(self) -> bool:
+        """With anybody, since this process began."""
+        return self._cluster.sharing.replication.agreed_ns is not None
 
     @property
     def _is_store_known(self) -> bool:

@@ -244,7 +244,7 @@ class ServerRim:
         node = self._node
         numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
         hold_s = server.settings.rpc_hold_timeout_s
-        sees = SeenHosts(node.core.cluster, node.core.view)
+        sees = SeenHosts(node.core.cluster, node.core.view, loop_now)
         self.sessions = SessionRim(
             server.me.node,
             machine,

@@ -24,7 +24,7 @@ class Ending(NamedTuple):
 
 
 class WeakEvidence(enum.Enum):
-    BEHIND = "behind"  # what is seen is older than the session
+    BEHIND = "behind"  # what is seen is older than the session, or nothing is
     MISSING_ANEW = "missing anew"  # in a life of the agent none of whose records came with it
 
 
@@ -35,10 +35,18 @@ def judged(
     host = sees.host(who)
     is_new = host.generation >= session.generation
     if host.verdict is HostVerdict.GONE and is_new:
-        return Ending(EndCause.NODE_GONE, f"{_node(session, host.generation)} left, or was deregistered")
+        sentence = f"{_node(session, host.generation)} left, was deregistered, or was replaced"
+        return Ending(EndCause.NODE_GONE, sentence)
+    doubt: WeakEvidence | None = None
+    if host.verdict is HostVerdict.UNKNOWN and session.node_id:
+        # Whoever forgot it long ago, or was started since, still sees who has its name.
+        generation = sees.followed_by(who, session.node)
+        if generation > session.generation:
+            sentence = f"node {session.node} is another agent by now (generation {generation})"
+            return Ending(EndCause.NODE_GONE, f"{sentence}, and this one is known to nobody")
+        doubt = WeakEvidence.BEHIND
     if failure and host.verdict is HostVerdict.FAILED and is_new and SERF_HEALTH in session.node_checks:
         return Ending(EndCause.NODE_FAILED, f"{_node(session, host.generation)} failed: {failure}")
-    doubt: WeakEvidence | None = None
     for check_id in (*session.node_checks, *session.service_checks):
         if check_id == SERF_HEALTH:
             continue

@@ -22,7 +22,7 @@ class HostVerdict(enum.IntEnum):
     UNKNOWN = 0
     PRESENT = 1
     FAILED = 2
-    GONE = 3  # it left, or was deregistered
+    GONE = 3  # it left, was deregistered, or gave way to another for good
 
 
 class HostSeen(NamedTuple):
@@ -51,6 +51,11 @@ class SeesHosts(Protocol):
         ...
 
     def host(self, who: NodeKey) -> HostSeen: ...
+
+    def followed_by(self, who: NodeKey, node: str) -> int:
+        """The generation of another agent that is present and has this name of a node now; 0: none is known.
+        Only of those whom nobody here knows."""
+        ...
 
     def records(self, who: NodeKey) -> RecordsSeen: ...
 

@@ -14,7 +14,7 @@ class WatchedNode:
         self.records = records
         self.sessions: dict[str, None] = {}
         self.checks: dict[str, _WatchedCheck] = {}
-        self.behind: dict[str, None] = {}  # those that newer records of the node may end
+        self.behind: dict[str, None] = {}  # those that may end when more is known of the node
 
 
 class _WatchedCheck:
@@ -73,15 +73,21 @@ class SessionsByNode:
         if node is None:
             return found
         host, records = self._sees.host(who), self._sees.records(who)
-        if host != node.host and host.verdict is HostVerdict.GONE:
+        if host != node.host and host.verdict in (HostVerdict.GONE, HostVerdict.UNKNOWN):
             found |= node.sessions
         for check_id, check in node.checks.items():
             seen = self._sees.check(who, check_id)
             if seen is not check.seen:
                 check.seen = seen
                 found |= check.sessions
-        if records != node.records:
+        if host != node.host or records != node.records or self._is_followed(who, node, host):
             found |= node.behind
             node.behind = {}
         node.host, node.records = host, records
         return found
+
+    def _is_followed(self, who: NodeKey, node: WatchedNode, host: HostSeen) -> bool:
+        if host.verdict is not HostVerdict.UNKNOWN:
+            return False
+        names = {self.sessions[session_id].node for session_id in node.behind}  # it may have been renamed
+        return any(self._sees.followed_by(who, name) for name in names)

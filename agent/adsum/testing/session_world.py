@@ -103,6 +103,9 @@ class SightOfNodes:
         is_wrong = is_wrong and not self._decides_alone()
         return HostSeen(HostVerdict.FAILED if is_wrong else heard.verdict, heard.generation)
 
+    def followed_by(self, _who: NodeKey, _node: str) -> int:
+        return 0
+
     def records(self, who: NodeKey) -> RecordsSeen:
         heard = self.heard.get(who[0])
         if heard is None:
