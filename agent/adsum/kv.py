@@ -97,6 +97,12 @@ class StoreOutcome(enum.IntEnum):
     CONFLICT = 11  # operations of a transaction failed, so none was done
 
 
+BELOW_FLOOR = (  # in the answer of a write that was fenced off by it, and by no token shown under its key
+    "nobody remembers this key, and under one that is forgotten the fencing token {} was shown: one that is "
+    "not there takes no lower ones"
+)
+
+
 class AnswerExtras(Struct, frozen=True, gc=False, array_like=True):
     """What most answers do without."""
 

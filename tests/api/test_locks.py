@@ -114,6 +114,22 @@ async def test_a_write_under_a_token_that_was_overtaken_is_refused(asker: Asker)
     assert await put(asker, "/v1/kv/data", b"without a token") is True
 
 
+async def test_a_write_that_only_the_floor_of_forgotten_keys_refuses_is_told_so(asker: Asker) -> None:
+    """Nobody held a lock under this key, and a client that is told so would look for that in vain."""
+    for number in range(6):
+        await put(asker, "/v1/kv/other", b"%d" % number)
+    asker.agent.consensus.machine.keyspaces[0].fence_floor = 6
+    sentence = (
+        "nobody remembers this key, and under one that is forgotten the fencing token 6 was shown: one that "
+        "is not there takes no lower ones, and nothing was written; a new grant has a higher one"
+    )
+    assert refused(await asker.put("/v1/kv/data?if-token=5", b"late")) == (409, sentence)
+    mine = await session(asker)
+    assert refused(await asker.put(f"/v1/kv/l?acquire={mine}&if-token=5", b"")) == (409, sentence)
+    token = header(await asker.put(f"/v1/kv/l?acquire={mine}", b""), "X-Adsum-Fencing-Token")
+    assert await put(asker, f"/v1/kv/data?if-token={token}") is True
+
+
 async def test_a_token_that_is_no_number_is_refused_and_a_tree_is_not_fenced(asker: Asker) -> None:
     sentence = 'strconv.ParseUint: parsing "x": invalid syntax'
     assert refused(await asker.put("/v1/kv/k?if-token=x", b"v")) == (500, sentence)

@@ -26,6 +26,7 @@ from adsum.http.request import VERBATIM_UNDER, Query, Request, TakesAnswer
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
 from adsum.http.router import HttpRefusal, Route
 from adsum.kv import (
+    BELOW_FLOOR,
     AnswerExtras,
     KeyRead,
     KeyRecord,
@@ -57,6 +58,7 @@ FENCED = (
     "the fencing token {} is lower than {}, which was shown under this key already: somebody else held the "
     "lock since, and nothing was written"
 )
+FENCED_BY_FLOOR = "{}, and nothing was written; a new grant has a higher one"
 NOT_WRITTEN = (StoreOutcome.NO_SESSION, StoreOutcome.FENCED, StoreOutcome.REFUSED)
 NO_EXTRAS = AnswerExtras()
 
@@ -276,6 +278,8 @@ def not_written(write: KeyWrite, written: StoreAnswer) -> Response:
     match written.outcome:
         case StoreOutcome.NO_SESSION:
             return text(500, f'invalid session "{write.session}"')
+        case StoreOutcome.FENCED if extras.sentence == BELOW_FLOOR.format(extras.token):
+            return text(409, FENCED_BY_FLOOR.format(extras.sentence))
         case StoreOutcome.FENCED:
             return text(409, FENCED.format(write.if_token, extras.token))
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsum.kv import AnswerExtras, StoreAnswer, StoreOutcome
+from adsum.kv import BELOW_FLOOR, AnswerExtras, StoreAnswer, StoreOutcome
 from adsum.store.commands import Delete, DeleteTree, LeaseRule, Put, StoreRequest
 from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.writes import changed, created, fence_alone, with_fence, without_token
@@ -12,10 +12,6 @@ from adsum.store.writes import changed, created, fence_alone, with_fence, withou
 if TYPE_CHECKING:
     from adsum.store.machine import StoreMachine
 
-BELOW_FLOOR = (
-    "nobody remembers this key, and under one that is forgotten the fencing token {} was shown: one that is "
-    "not there takes no lower ones"
-)
 GIVEN_TO_NOBODY = "no grant has the fencing token {}: the newest revision is {}"
 BELOW_FENCE = "the fencing token {} was shown under this key"
 
