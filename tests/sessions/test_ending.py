@@ -402,3 +402,39 @@ def test_verdicts_of_sixteen_nodes_are_asked_for_at_once() -> None:
     for each in asked:
         leader.report(VerdictGiven(each.ticket, FAILED))
     assert len(of(leader.pass_to(11), AskVerdict)) == 16
+
+
+def test_a_voter_that_did_not_answer_is_asked_again_only_after_others() -> None:
+    """Else each failed node would wait for it, sixteen at once."""
+    log, sees = Log(), SeenHosts()
+    nodes = [bytes(15) + bytes([number]) for number in range(1, 41)]
+    for place, node in enumerate(nodes):
+        log.create(linked(f"{place:02}", node=f"n{place}", node_id=node))
+        sees.hosts[node, ""] = HostSeen(HostVerdict.FAILED, 5)
+    leader = Leader(log, sees).proven()
+    first = of(leader.pass_to(10), AskVerdict)
+    assert {each.voter for each in first} == {B}
+    leader.at = 12
+    for each in first:
+        leader.report(VerdictGiven(each.ticket, None))
+    second = of(leader.settle(), AskVerdict)
+    assert (len(second), {each.voter for each in second}) == (16, {C})
+    for each in second:
+        leader.report(VerdictGiven(each.ticket, FAILED))
+    third = of(leader.pass_to(13), AskVerdict)
+    assert {each.voter for each in third} == {C}
+    leader.pass_to(21.9)
+    for each in third:
+        leader.report(VerdictGiven(each.ticket, PRESENT))
+    assert {each.voter for each in of(leader.pass_to(23), AskVerdict)} == {B, C}
+
+
+def test_voters_none_of_which_answered_are_asked_in_turn() -> None:
+    leader = Leader(log_with(linked())).proven()
+    failed(leader)
+    asked: list[str] = []
+    for second in range(10, 14):
+        ask = one(leader.pass_to(second), AskVerdict)
+        asked.append(ask.voter)
+        leader.report(VerdictGiven(ask.ticket, None))
+    assert asked == [B, C, B, C]

@@ -1,7 +1,8 @@
 """Nodes that failed, by this leader's own observation, and whether another server says the same.
 
 A verdict that lasts as long as the grace is shown to another voter, one after the other, until one agrees;
-the only voter agrees with itself. Nothing of that counts while this server is cut off, or before it was
+the only voter agrees with itself. One that does not answer is left alone for a while, or each node that
+failed would wait for it anew. Nothing of that counts while this server is cut off, or before it was
 awake all the while: then the observation begins anew. What was agreed on is asked again after a while, for
 as long as a session hangs on it.
 """
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from adsum.now import SECOND
 from adsum.sessions.sees import HostSeen, HostVerdict, NodeKey, SeesHosts
-from adsum.sessions.settings import FAILURE_LOOK_NS, VERDICTS_ASKED_MAX
+from adsum.sessions.settings import FAILURE_LOOK_NS, SILENT_VOTER_NS, VERDICTS_ASKED_MAX
 
 
 class _Failing:
@@ -45,6 +46,7 @@ class NodeFailures:
         self._grace_ns = grace_ns
         self._failing: dict[NodeKey, _Failing] = {}
         self._asking = 0
+        self._silent_ns: dict[str, int] = {}  # voters that did not answer when they were asked last, and when
 
     def __len__(self) -> int:
         return len(self._failing)
@@ -83,7 +85,7 @@ class NodeFailures:
             is_ripe = now_ns >= max(known.since_ns + self._grace_ns, known.ask_ns)
             if known.agreed or known.is_asking or not is_ripe:
                 continue
-            others = [each for each in voters if each != self._me and not _is(each, who)]
+            others = self._to_choose_from(voters, who, now_ns)
             if list(voters) == [self._me]:
                 self._agree(known, now_ns, f"seen by {self._held_by_me()}, the only voter")
                 yield who, ""
@@ -100,6 +102,9 @@ class NodeFailures:
             return False
         known.is_asking = False
         self._asking -= 1
+        self._silent_ns.pop(voter, None)
+        if seen is None:
+            self._silent_ns[voter] = now_ns
         is_held = now_ns - known.since_ns >= self._grace_ns and not self._sees.is_isolated
         is_same = seen is not None and seen.verdict is HostVerdict.FAILED
         if seen is None or not is_same or seen.generation < known.generation or not is_held:
@@ -111,6 +116,13 @@ class NodeFailures:
     def earliest(self, now_ns: int) -> int | None:
         """When to look again."""
         return now_ns + FAILURE_LOOK_NS if self._failing else None
+
+    def _to_choose_from(self, voters: Sequence[str], who: NodeKey, now_ns: int) -> list[str]:
+        for each, silent_ns in list(self._silent_ns.items()):
+            if now_ns - silent_ns >= SILENT_VOTER_NS:
+                del self._silent_ns[each]
+        others = [each for each in voters if each != self._me and not _is(each, who)]
+        return [each for each in others if each not in self._silent_ns] or others
 
     def _agree(self, known: _Failing, now_ns: int, sentence: str) -> None:
         known.agreed, known.agreed_ns = sentence, now_ns

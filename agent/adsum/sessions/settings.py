@@ -21,6 +21,7 @@ UNTRUSTED_LOOK_NS = 50 * MILLISECOND  # until time is trusted again
 FAILURE_LOOK_NS = SECOND
 BEHIND_LOOK_NS = SECOND  # whether the records of a node have caught up
 VERDICTS_ASKED_MAX = 16  # at once
+SILENT_VOTER_NS = 10 * SECOND  # for which one that did not answer is left alone, if others answer
 
 
 class KeeperSettings(NamedTuple):
