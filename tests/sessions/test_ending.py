@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adsum.now import SECOND
 from adsum.session import EndCause, Session
 from adsum.sessions.effects import AskVerdict, ProposeInTerm
 from adsum.sessions.reports import ProposalEnded, SessionsApplied, VerdictGiven
@@ -92,15 +93,68 @@ def test_a_leader_that_is_cut_off_ends_nothing_and_observes_anew_when_it_is_back
     assert leader.log.sessions == []
 
 
-def test_a_pause_breaks_the_observation_off() -> None:
+def stand_still(leader: Leader, seconds: float) -> None:
+    leader.at += seconds
+    leader.clock.stood_ns += int(seconds * SECOND)
+
+
+def test_a_pause_in_which_others_may_call_the_leader_failed_breaks_the_observation_off() -> None:
     leader = Leader(log_with(linked()), voters=(A,)).proven()
     failed(leader)
     leader.pass_to(9)
-    leader.clock.stood_ns = 1
-    leader.pass_to(18.9)
+    stand_still(leader, 1)
+    leader.pass_to(19.9)
     assert leader.log.sessions == ["s"]
-    leader.pass_to(20.1)
+    leader.pass_to(21.1)
     assert leader.log.sessions == []
+
+
+def test_a_leader_that_stutters_ends_the_sessions_of_a_node_that_failed() -> None:
+    """By what it still sees when it was awake for two seconds."""
+    leader = Leader(log_with(linked()), voters=(A,)).proven()
+    failed(leader)
+    for second in (4, 9):
+        leader.pass_to(second)
+        stand_still(leader, 0.2)
+    leader.pass_to(11.1)
+    assert leader.log.sessions == ["s"]
+    leader.pass_to(12.3)
+    assert leader.log.sessions == []
+
+
+def test_the_observation_itself_does_not_count_the_time_of_a_pause() -> None:
+    leader = Leader(log_with(linked()), voters=(A,)).proven()
+    failed(leader)
+    for second in (1, 2, 3, 4, 5):
+        leader.pass_to(second)
+        stand_still(leader, 0.9)
+    leader.pass_to(14.4)
+    assert leader.log.sessions == ["s"]
+    leader.pass_to(15.6)
+    assert leader.log.sessions == []
+
+
+def test_what_another_voter_said_before_a_short_pause_is_asked_again_after_it() -> None:
+    leader = Leader(log_with(linked())).proven()
+    failed(leader)
+    before = one(leader.pass_to(10), AskVerdict)
+    stand_still(leader, 0.2)
+    leader.report(VerdictGiven(before.ticket, FAILED))
+    assert leader.pass_to(12.1) == []
+    after = one(leader.pass_to(13.3), AskVerdict)
+    leader.report(VerdictGiven(after.ticket, FAILED))
+    leader.pass_to(13.4)
+    assert leader.log.sessions == []
+
+
+def test_what_was_agreed_on_before_a_short_pause_is_forgotten() -> None:
+    leader = Leader(log_with(linked())).proven()
+    failed(leader)
+    asked = one(leader.pass_to(10), AskVerdict)
+    leader.report(VerdictGiven(asked.ticket, FAILED))
+    stand_still(leader, 0.2)
+    assert of(leader.pass_to(12.1), ProposeInTerm) == []
+    assert leader.log.sessions == ["s"]
 
 
 def test_a_leader_dies_at_second_9_of_10_and_the_next_one_ends_what_it_sees() -> None:

@@ -2,9 +2,11 @@
 
 A verdict that lasts as long as the grace is shown to another voter, one after the other, until one agrees;
 the only voter agrees with itself. One that does not answer is left alone for a while, or each node that
-failed would wait for it anew. Nothing of that counts while this server is cut off, or before it was
-awake all the while: then the observation begins anew. What was agreed on is asked again after a while, for
-as long as a session hangs on it.
+failed would wait for it anew. Nothing of that counts while this server is cut off, or stands still for as
+long as others need to call it failed: then the observation begins anew. A shorter pause is not counted, and
+after it this server has to be awake for two seconds and asks again; else one that stutters, as on a host that
+is short of processor time, would never end anything. What was agreed on is asked again after a while, for as
+long as a session hangs on it.
 """
 
 from __future__ import annotations
@@ -13,16 +15,26 @@ from collections.abc import Callable, Iterator, Sequence
 
 from adsum.now import SECOND
 from adsum.sessions.sees import HostSeen, HostVerdict, NodeKey, SeesHosts
-from adsum.sessions.settings import FAILURE_LOOK_NS, SILENT_VOTER_NS, VERDICTS_ASKED_MAX
+from adsum.sessions.settings import (
+    AWAKE_NS,
+    FAILURE_LOOK_NS,
+    LONG_PAUSE_NS,
+    SILENT_VOTER_NS,
+    VERDICTS_ASKED_MAX,
+)
 
 
 class _Failing:
-    __slots__ = ("agreed", "agreed_ns", "ask_ns", "generation", "is_asking", "since_ns", "turn", "voter")
+    __slots__ = (
+        *("agreed", "agreed_ns", "ask_ns", "asked_ns", "generation", "is_asking", "since_ns", "turn"),
+        "voter",
+    )
 
     def __init__(self, generation: int, now_ns: int) -> None:
         self.generation = generation
         self.since_ns = now_ns
         self.ask_ns = 0  # not before
+        self.asked_ns = 0
         self.turn = 0  # whose it is to be asked
         self.voter = ""
         self.is_asking = False
@@ -46,6 +58,7 @@ class NodeFailures:
         self._grace_ns = grace_ns
         self._failing: dict[NodeKey, _Failing] = {}
         self._asking = 0
+        self._awake_ns = -AWAKE_NS  # since when there was no pause
         self._silent_ns: dict[str, int] = {}  # voters that did not answer when they were asked last, and when
 
     def __len__(self) -> int:
@@ -63,7 +76,15 @@ class NodeFailures:
         known = self._failing.pop(who, None)
         self._asking -= known is not None and known.is_asking
 
-    def interrupted(self, now_ns: int) -> None:
+    def paused(self, now_ns: int, for_ns: int) -> None:
+        """`now_ns` does not count it."""
+        self._awake_ns = now_ns
+        for known in self._failing.values():
+            known.agreed = ""
+        if for_ns >= LONG_PAUSE_NS:
+            self._begin_anew(now_ns)
+
+    def _begin_anew(self, now_ns: int) -> None:
         for known in self._failing.values():
             known.since_ns, known.agreed = now_ns, ""
 
@@ -76,7 +97,9 @@ class NodeFailures:
         if not self._failing:
             return
         if self._sees.is_isolated:
-            self.interrupted(now_ns)
+            self._begin_anew(now_ns)
+            return
+        if now_ns - self._awake_ns < AWAKE_NS:
             return
         voters = self._voters()
         for who, known in list(self._failing.items()):
@@ -92,6 +115,7 @@ class NodeFailures:
             elif others and self._asking < VERDICTS_ASKED_MAX:
                 known.voter, known.is_asking = others[known.turn % len(others)], True
                 known.turn += 1
+                known.asked_ns = now_ns
                 self._asking += 1
                 yield who, known.voter
 
@@ -105,7 +129,8 @@ class NodeFailures:
         self._silent_ns.pop(voter, None)
         if seen is None:
             self._silent_ns[voter] = now_ns
-        is_held = now_ns - known.since_ns >= self._grace_ns and not self._sees.is_isolated
+        is_held = now_ns - known.since_ns >= self._grace_ns and known.asked_ns > self._awake_ns
+        is_held = is_held and not self._sees.is_isolated
         is_same = seen is not None and seen.verdict is HostVerdict.FAILED
         if seen is None or not is_same or seen.generation < known.generation or not is_held:
             known.ask_ns = now_ns + FAILURE_LOOK_NS

@@ -532,8 +532,8 @@ class SessionKeeper:
         stood_ns = self._time.stood_ns
         self._now_ns = now.monotonic_ns - stood_ns
         if stood_ns != self._stood_ns:
-            self._stood_ns = stood_ns
-            self._failures.interrupted(self._now_ns)
+            paused_ns, self._stood_ns = stood_ns - self._stood_ns, stood_ns
+            self._failures.paused(self._now_ns, paused_ns)
 
     def _emit(self, answer: AnswerRenewals | None) -> None:
         if answer is not None:
