@@ -300,13 +300,16 @@ class SessionWorld(BareServers):
         self.raft.later(server, 0, partial(self.raft.submit, server, Proposal(data), _ignore))
 
     def renew(self, index: int, session_id: str) -> None:
-        """Somebody's renewal has come to this server, which may not lead."""
-        server = self.servers[index]
+        """Somebody's renewal has come to this server, which may not lead. It is true that the session was
+        renewed if it was there at any moment until the answer: a leader that was suspended, and cannot know,
+        answers what was so before."""
+        server, asked_ns = self.servers[index], self.now_ns
 
         def answered(outcome: list[Session | None] | Exception) -> None:
             fate = self.fates[session_id]
             if isinstance(outcome, list) and outcome[0] is not None:
-                demand(fate.ended is None, f"{session_id} was renewed after it had ended")
+                was_there = fate.ended is None or fate.ended_ns >= asked_ns
+                demand(was_there, f"{session_id} was renewed after it had ended")
                 fate.acknowledged_ns, fate.led_ns, fate.takeovers = self.now_ns, self.led_ns, self.takeovers
 
         def arrive() -> None:
