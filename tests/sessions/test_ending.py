@@ -359,7 +359,7 @@ def test_of_a_new_life_of_which_not_all_is_known_nothing_is_missing() -> None:
 
 
 def test_of_a_life_whose_records_nobody_showed_yet_a_check_may_come_for_ten_seconds() -> None:
-    """The roll knew of it where the session was accepted, and what was shown there was of the life before."""
+    """Members knew of it where the session was accepted; what was shown there was of the life before."""
     log, sees = Log(), SeenHosts()
     log.create(linked("s", "web", records_version=0), linked("t", "db", records_version=0))
     sees.copies[WEB_KEY] = RecordsSeen(5, 1, is_complete=True)
