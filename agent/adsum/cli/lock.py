@@ -61,7 +61,6 @@ def run(call: ParsedCommand) -> int:
         session = LockSession(api, name, call.text("datacenter"), deletes_keys=limit > 1)
         try:
             with _KeptAlive(session, renewing, asked_s) as kept:
-                patience = Patience(patience_s, (told.check, kept.check))
                 held: Held
                 if limit == 1:
                     say.more(f"Setting up lock at path: {below(prefix, LOCK)}")
@@ -69,96 +68,91 @@ def run(call: ParsedCommand) -> int:
                 else:
                     say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
                     held = KeySemaphore(prefix, session, limit)
-                return _hold(call, api, held, patience, command, retries, kept, say, told)
+                return _UnderLock(call, held, kept, told, say).run(api, patience_s, command, retries)
         finally:
             with connect(call) as last:
                 session.destroy(last)
 
 
-def _hold(
-    call: ParsedCommand,
-    api: Api,
-    held: Held,
-    patience: Patience,
-    command: Sequence[str],
-    retries: int,
-    kept: _KeptAlive,
-    say: _Saying,
-    told: _ToldToEnd,
-) -> int:
-    say.more("Attempting lock acquisition")
-    is_acquired = False
-    try:
-        with _on_signals(told.by_signal_at_once):
+class _UnderLock:
+    """What is done with a lock by one who asked for it: it is acquired, the command runs, it is let go."""
+
+    def __init__(
+        self, call: ParsedCommand, held: Held, kept: _KeptAlive, told: _ToldToEnd, say: _Saying
+    ) -> None:
+        self._call = call
+        self._held = held
+        self._kept = kept
+        self._told = told
+        self._say = say
+
+    def run(self, api: Api, patience_s: float | None, words: Sequence[str], retries: int) -> int:
+        self._say.more("Attempting lock acquisition")
+        patience = Patience(patience_s, (self._told.check, self._kept.check))
+        is_acquired = False
+        try:
+            with _on_signals(self._told.by_signal_at_once):
+                patience.check()
+                is_acquired = self._held.acquire(api, patience)
+            if not is_acquired:
+                print(OUT_OF_TIME, file=sys.stderr)
+                return FAILURE
             patience.check()
-            is_acquired = held.acquire(api, patience)
-        if not is_acquired:
-            print(OUT_OF_TIME, file=sys.stderr)
-            return FAILURE
-        patience.check()
-        return _run_command(call, command, held, retries, kept, say, told)
-    finally:  # also what was acquired without our hearing of it
-        _let_go(call, held, say if is_acquired else _Saying(is_verbose=False))
+            return self._run_command(words, retries)
+        finally:  # also what was acquired without our hearing of it
+            self._let_go(self._say if is_acquired else _Saying(is_verbose=False))
 
+    def _run_command(self, words: Sequence[str], retries: int) -> int:
+        say, held = self._say, self._held
+        say.more("Starting handler")
+        environment = {**os.environ, HELD: "true", **({TOKEN: held.token} if held.token else {})}
+        if self._call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False"):
+            words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(words)]
+        lost, is_over = threading.Event(), threading.Event()
+        self._kept.tells(lost)
 
-def _let_go(call: ParsedCommand, held: Held, say: _Saying) -> None:
-    """Over a new connection: the one it was acquired over has been silent while the command ran. What fails
-    is made up for by the end of the session."""
-    try:
-        with connect(call) as api:
-            held.release(api)
-            say.more("Cleanup succeeded" if held.clean_up(api) else "Cleanup aborted, lock in use")
-    except CommandFailed as problem:
-        say.more(f"Lock release failed: {problem}")
+        def watch() -> None:
+            # What is no lock of ours any more may hold anything.
+            with suppress(Exception), connect(self._call) as watching_api:
+                until_lost(held, watching_api, retries, is_over.is_set)
+            lost.set()
 
+        grace_s = (
+            GRACE_S / 2 if HELD in os.environ else GRACE_S
+        )  # within another's, which kills us after its own
+        command = LockedCommand(words, environment, grace_s, reads_stdin=self._call.is_on("pass-stdin"))
+        reason, ending = "", list[str]()
+        try:
+            threading.Thread(target=watch, daemon=True).start()
+            while not (reason := self._reason_to_end(lost)) and not command.has_ended():
+                lost.wait(LOOK_S)
+        finally:  # whatever happened, it does not run on without the lock
+            is_over.set()
+            is_done = not reason and command.has_ended() and command.status >= 0
+            if not is_done:
+                ending = command.end(say.always)
+        if reason:
+            say.always(f"{reason}, killing child")
+        for sentence in ending or ["Child terminated, releasing lock"]:
+            say.more(sentence)
+        return _status_of(command.status, self._call, say)
 
-def _run_command(
-    call: ParsedCommand,
-    words: Sequence[str],
-    held: Held,
-    retries: int,
-    kept: _KeptAlive,
-    say: _Saying,
-    told: _ToldToEnd,
-) -> int:
-    say.more("Starting handler")
-    environment = {**os.environ, HELD: "true", **({TOKEN: held.token} if held.token else {})}
-    if call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False"):
-        words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(words)]
-    lost, is_over = threading.Event(), threading.Event()
-    kept.tells(lost)
+    def _reason_to_end(self, lost: threading.Event) -> str:
+        if self._told.is_so:
+            return "Shutdown triggered"
+        if self._kept.is_in_doubt():
+            return f"No renewal of the session succeeded for {IN_DOUBT_S:.0f} s"
+        return "Lock lost" if lost.is_set() else ""
 
-    def watch() -> None:
-        # What is no lock of ours any more may hold anything.
-        with suppress(Exception), connect(call) as watching_api:
-            until_lost(held, watching_api, retries, is_over.is_set)
-        lost.set()
-
-    grace_s = GRACE_S / 2 if HELD in os.environ else GRACE_S  # within another's, which kills us after its own
-    command = LockedCommand(words, environment, grace_s, reads_stdin=call.is_on("pass-stdin"))
-    reason, ending = "", list[str]()
-    try:
-        threading.Thread(target=watch, daemon=True).start()
-        while not (reason := _reason_to_end(told, lost, kept)) and not command.has_ended():
-            lost.wait(LOOK_S)
-    finally:  # whatever happened, it does not run on without the lock
-        is_over.set()
-        is_done = not reason and command.has_ended() and command.status >= 0
-        if not is_done:
-            ending = command.end(say.always)
-    if reason:
-        say.always(f"{reason}, killing child")
-    for sentence in ending or ["Child terminated, releasing lock"]:
-        say.more(sentence)
-    return _status_of(command.status, call, say)
-
-
-def _reason_to_end(told: _ToldToEnd, lost: threading.Event, kept: _KeptAlive) -> str:
-    if told.is_so:
-        return "Shutdown triggered"
-    if kept.is_in_doubt():
-        return f"No renewal of the session succeeded for {IN_DOUBT_S:.0f} s"
-    return "Lock lost" if lost.is_set() else ""
+    def _let_go(self, say: _Saying) -> None:
+        """Over a new connection: the one it was acquired over has been silent while the command ran. What
+        fails is made up for by the end of the session."""
+        try:
+            with connect(self._call) as api:
+                self._held.release(api)
+                say.more("Cleanup succeeded" if self._held.clean_up(api) else "Cleanup aborted, lock in use")
+        except CommandFailed as problem:
+            say.more(f"Lock release failed: {problem}")
 
 
 def _ends_us() -> list[signal.Signals]:
