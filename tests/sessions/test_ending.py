@@ -335,10 +335,8 @@ def test_a_check_that_was_deregistered_ends_them() -> None:
     )
 
 
-def test_a_check_of_an_agent_that_just_restarted_may_come_again_for_ten_seconds() -> None:
-    log, sees = log_with(linked("s", "web"), linked("t", "db")), SeenHosts()
-    sees.hosts[WEB_KEY] = HostSeen(HostVerdict.PRESENT, 6)
-    sees.copies[WEB_KEY] = RecordsSeen(6, 3, is_complete=True)
+def assert_a_missing_check_may_come_for_ten_seconds(log: Log, sees: SeenHosts) -> None:
+    """Of two that are missing one comes after nine."""
     sees.checks[WEB_KEY, "web"] = sees.checks[WEB_KEY, "db"] = CheckSeen.MISSING
     leader = Leader(log, sees).proven()
     leader.pass_to(9)
@@ -349,6 +347,13 @@ def test_a_check_of_an_agent_that_just_restarted_may_come_again_for_ten_seconds(
     leader.pass_to(100)
     assert log.sessions == ["s"]
     assert log.end_of("t")[0] is EndCause.CHECK_GONE
+
+
+def test_a_check_of_an_agent_that_just_restarted_may_come_again_for_ten_seconds() -> None:
+    log, sees = log_with(linked("s", "web"), linked("t", "db")), SeenHosts()
+    sees.hosts[WEB_KEY] = HostSeen(HostVerdict.PRESENT, 6)
+    sees.copies[WEB_KEY] = RecordsSeen(6, 3, is_complete=True)
+    assert_a_missing_check_may_come_for_ten_seconds(log, sees)
 
 
 def test_of_a_new_life_of_which_not_all_is_known_nothing_is_missing() -> None:
@@ -363,16 +368,7 @@ def test_of_a_life_whose_records_nobody_showed_yet_a_check_may_come_for_ten_seco
     log, sees = Log(), SeenHosts()
     log.create(linked("s", "web", records_version=0), linked("t", "db", records_version=0))
     sees.copies[WEB_KEY] = RecordsSeen(5, 1, is_complete=True)
-    sees.checks[WEB_KEY, "web"] = sees.checks[WEB_KEY, "db"] = CheckSeen.MISSING
-    leader = Leader(log, sees).proven()
-    leader.pass_to(9)
-    sees.checks[WEB_KEY, "web"] = CheckSeen.FINE
-    leader.moved()
-    leader.pass_to(9.9)
-    assert log.sessions == ["s", "t"]
-    leader.pass_to(100)
-    assert log.sessions == ["s"]
-    assert log.end_of("t")[0] is EndCause.CHECK_GONE
+    assert_a_missing_check_may_come_for_ten_seconds(log, sees)
 
 
 def test_of_a_life_whose_records_nobody_showed_yet_nothing_is_missing_in_its_beginning() -> None:

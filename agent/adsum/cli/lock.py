@@ -117,9 +117,8 @@ class _UnderLock:
                 until_lost(held, watching_api, retries, is_over.is_set)
             lost.set()
 
-        grace_s = (
-            GRACE_S / 2 if HELD in os.environ else GRACE_S
-        )  # within another's, which kills us after its own
+        # Within another's, which kills us after its own.
+        grace_s = GRACE_S / 2 if HELD in os.environ else GRACE_S
         command = LockedCommand(words, environment, grace_s, reads_stdin=self._call.is_on("pass-stdin"))
         reason, ending = "", list[str]()
         try:
