@@ -55,6 +55,7 @@ class SimulatedServer:
         self.store = store
         self.disk_ns_max = 2 * MILLISECOND
         self.disk_stalled_until_ns = 0
+        self.job_stalled_until_ns = 0  # the one that is under way, whatever is said of the disk since
         self.life = 0  # of the host, in which it runs or ran
         self.transfers: dict[MemberId, Transfer] = {}  # of snapshots, the last one to each
         self.has_consensus = False  # until then it is of no cluster yet, and `core` is not there
@@ -70,6 +71,9 @@ class SimulatedServer:
     def takes_part(self) -> bool:
         """It runs, and in consensus."""
         return self.has_consensus and self.is_up
+
+    def is_disk_stalled(self, now_ns: int) -> bool:
+        return now_ns < max(self.disk_stalled_until_ns, self.job_stalled_until_ns)
 
     @property
     def raft(self) -> RaftCore:
@@ -90,7 +94,7 @@ class SimulatedServer:
         self.jobs: deque[log_jobs.DiskJob | log_jobs.FoundingJob] = deque()
         self.is_disk_busy = False
         self.transfers = {}
-        self.disk_stalled_until_ns = 0
+        self.disk_stalled_until_ns = self.job_stalled_until_ns = 0
 
     def boot(
         self,

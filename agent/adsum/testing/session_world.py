@@ -79,7 +79,7 @@ class SessionFate:
     session: Session
     created_ns: int = -1  # applied somewhere
     acknowledged_ns: int = -1  # the last time
-    led_ns: int = 0  # since then, while somebody truly led
+    led_ns: int = 0  # since then, while somebody truly led and a majority could write
     takeovers: int = 0  # since then
     ended: EndedSession | None = None
     ended_ns: int = -1
@@ -369,7 +369,8 @@ class SessionWorld(BareServers):
     def _look(self) -> None:
         """Every so often: who leads, and whether anybody outlives the bound."""
         if (leader := self.leading()) is not None:
-            self.led_ns += LOOK_NS
+            if self._majority_writes():
+                self.led_ns += LOOK_NS
             term = leader.server.raft.replica.term
             if leader.was_proven != term:
                 leader.was_proven = term
@@ -378,6 +379,17 @@ class SessionWorld(BareServers):
             if fate.ended is None and fate.created_ns >= 0 and fate.session.ttl_ms:
                 self._demand_bound(fate)
         self.call(self.now_ns + LOOK_NS, self._look)
+
+    def _majority_writes(self) -> bool:
+        """What it takes to end a session, which is an entry of the log."""
+        writing = [
+            server
+            for server in self.raft.on_host.values()
+            if server.takes_part
+            and server.host.state is State.RUNNING
+            and not server.is_disk_stalled(self.now_ns)
+        ]
+        return 2 * len(writing) > SERVERS
 
     def leading(self) -> KeepingServer | None:
         leaders = [server for server in self.raft.leaders() if server.host.state is State.RUNNING]
