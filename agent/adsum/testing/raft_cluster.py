@@ -431,9 +431,8 @@ class RaftCluster:
     def _begin_job(self, server: SimulatedServer) -> None:
         """What changes the log, one after the other."""
         if server.jobs and not server.is_disk_busy:
-            server.is_disk_busy = True
             stall_ns = max(0, server.disk_stalled_until_ns - self.now_ns) + self._waited_ns(server)
-            server.job_stalled_until_ns = self.now_ns + stall_ns
+            server.begin_job(self.now_ns + stall_ns)
             self.later(server, stall_ns + self._disk_ns(server), lambda: self._end_job(server))
 
     def _end_job(self, server: SimulatedServer) -> None:

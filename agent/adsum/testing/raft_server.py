@@ -72,6 +72,10 @@ class SimulatedServer:
         """It runs, and in consensus."""
         return self.has_consensus and self.is_up
 
+    def begin_job(self, stalled_until_ns: int) -> None:
+        self.is_disk_busy = True
+        self.job_stalled_until_ns = stalled_until_ns
+
     def is_disk_stalled(self, now_ns: int) -> bool:
         return now_ns < max(self.disk_stalled_until_ns, self.job_stalled_until_ns)
 
