@@ -28,7 +28,7 @@ from adsum.servers.session_keeping import SessionKeeping
 from adsum.sessions.sees import CheckSeen, HostSeen, HostVerdict, NodeKey, RecordsSeen
 
 SESSION_CHECK = "session"  # the kind of a check that follows a session, and so ends none
-GIVEN_WAY_NS = 10 * SECOND  # as `session_node_grace`
+GIVEN_WAY_NS = 10 * SECOND  # the default of `session_node_grace`, whatever that is set to
 ALL_OF_IT = RecordsSeen(0, 1 << 53, is_complete=True)
 
 

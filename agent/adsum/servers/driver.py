@@ -65,7 +65,7 @@ class Sends(Protocol):
 
 
 class FollowsServer(Protocol):
-    """Who stands on a server and follows what becomes of it; both must be quick."""
+    """Who stands on a server and follows what becomes of it; each call must be quick."""
 
     def applied(self) -> None:
         """The state machine has something new."""

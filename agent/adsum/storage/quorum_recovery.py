@@ -5,12 +5,13 @@ The file `quorum-recovery.json`, put into the log's folder of that server while 
     {"cluster": …, "epoch": 0, "node": …, "log": …, "last_index": 1234, "term": 7, "commit": 1230,
      "wall_s": 1800000000}
 
-It repeats what the log says of itself (`describe` prints it), so it cannot be meant for another server,
-another state, or a second time: after it, the epoch and the last index are others. The server becomes the
-only voter, in the next term and the next epoch; everything in its log counts as committed, and what only
-the lost ones had is gone. So revisions go on far above all that can have been given out: an index that was
-not known to be committed here may stand for something else that somebody was told of. The others join it as
-learners. Members of the old epoch, should they come back, are heard by nobody.
+It repeats what the log says of itself, so it cannot be meant for another server, another state, or a second
+time: after it, the epoch and the last index are others. A file that does not fit is refused with what the
+log says. The server becomes the only voter, in the next term and the next epoch; everything in its log
+counts as committed, and what only the lost ones had is gone. So revisions go on far above all that can have
+been given out: an index that was not known to be committed here may stand for something else that somebody
+was told of. The others join it as learners. Members of the old epoch, should they come back, are heard by
+nobody.
 
 One survivor, not several: two logs that each call their own end committed would be two truths.
 
@@ -145,5 +146,5 @@ def _refuse(wanted: QuorumRecovery, found: QuorumRecovery) -> None:
         if value != getattr(found, name)
     ]
     raise QuorumRecoveryRefused(
-        f"{FILE} is not for this log as it is now: {'; '.join(told)}. Remove the file."
+        f"{FILE} is not for this log as it is now: {'; '.join(told)}. Correct the file, or remove it."
     )

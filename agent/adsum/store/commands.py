@@ -146,7 +146,7 @@ class StoreRequest(Struct, frozen=True, gc=False, array_like=True):
     """A command as the agent that accepted it sends it on."""
 
     command: StoreCommand
-    wall_ms: int  # there; kept with the record, and never decided by
+    wall_ms: int  # there; kept with the record, and the first generation of nodes without an agent
     seen: int = 0  # the newest revision that agent knew when it began this request
     wants_records: bool = False  # the answer is to have the record before and after
 
