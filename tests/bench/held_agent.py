@@ -39,7 +39,8 @@ class Held(msgspec.Struct):
     held: float
     ran: float
     waited: float  # for a core
-    others_waited: float  # the other threads, for theirs
+    others_ran: float  # the other threads: whoever has the interpreter's lock keeps the loop from running
+    others_waited: float  # for theirs
     collected: float  # Python's collector
     places: list[str]
 
@@ -59,7 +60,7 @@ class TellingLoopLag(LoopLag):
         self.thread = threading.get_ident()
         self.waited_ns = self.ran_ns = 0
         self.places: list[str] = []
-        self.others: deque[tuple[int, int]] = deque([(0, 0)], maxlen=LOOKS_KEPT)
+        self.others: deque[tuple[int, int, int]] = deque([(0, 0, 0)], maxlen=LOOKS_KEPT)
         threading.Thread(target=self.look, daemon=True).start()
 
     def after_io_wait(self, timeout: float) -> None:
@@ -71,12 +72,15 @@ class TellingLoopLag(LoopLag):
         held_ns = ended_ns - began_ns
         if held_ns > BUDGET_NS:
             ran_ns, waited_ns = self.times_ns()
-            before = max((each for each in list(self.others) if each[0] <= began_ns), default=(0, 0))
-            others_ns = self.others_waited_ns() - before[1]
-            times = (held_ns, ran_ns - self.ran_ns, waited_ns - self.waited_ns, others_ns)
-            held_ms, ran_ms, waited_ms, others_ms = (each / MILLISECOND for each in times)
+            _, *before = max((each for each in list(self.others) if each[0] <= began_ns), default=(0, 0, 0))
+            others_ns = [now - then for now, then in zip(self.others_ns(), before, strict=True)]
+            times = (held_ns, ran_ns - self.ran_ns, waited_ns - self.waited_ns, *others_ns)
+            held_ms, ran_ms, waited_ms, others_ran_ms, others_waited_ms = (
+                each / MILLISECOND for each in times
+            )
             collected_ms = COLLECTING.within(began_ns) / MILLISECOND
-            held = Held(time.monotonic(), held_ms, ran_ms, waited_ms, others_ms, collected_ms, self.places)
+            others_ms = (others_ran_ms, others_waited_ms)
+            held = Held(time.monotonic(), held_ms, ran_ms, waited_ms, *others_ms, collected_ms, self.places)
             os.write(self.told, msgspec.json.encode(held) + b"\n")
         self._began_ns, self.places = None, []
 
@@ -84,21 +88,23 @@ class TellingLoopLag(LoopLag):
         ran, waited, _slices = os.pread(self.schedstat, 100, 0).split()
         return int(ran), int(waited)
 
-    def others_waited_ns(self) -> int:
-        waited_ns = 0
+    def others_ns(self) -> tuple[int, int]:
+        """How long the other threads ran, and how long they waited for a core."""
+        ran_ns = waited_ns = 0
         for task in os.listdir(TASKS):
             if int(task) != self.number:
                 try:
-                    waited_ns += int((TASKS / task / "schedstat").read_bytes().split()[1])
+                    ran, waited, _slices = (TASKS / task / "schedstat").read_bytes().split()
                 except OSError:
                     continue  # it has ended
-        return waited_ns
+                ran_ns, waited_ns = ran_ns + int(ran), waited_ns + int(waited)
+        return ran_ns, waited_ns
 
     def look(self) -> None:
         """From a thread of its own: what the loop's thread is doing when a pass takes long."""
         while True:
             time.sleep(LOOKS_APART_S)
-            self.others.append((time.perf_counter_ns(), self.others_waited_ns()))
+            self.others.append((time.perf_counter_ns(), *self.others_ns()))
             began_ns = self._began_ns
             if began_ns is not None and time.perf_counter_ns() - began_ns > BUDGET_NS // 3:
                 summary = traceback.extract_stack(sys._current_frames().get(self.thread))[-FRAMES:]

@@ -133,7 +133,8 @@ def timed_ns(ask: Callable[[], object]) -> float:
 
 
 def told(stall: Held) -> str:
-    parts = f"ran {stall.ran:.0f}, waited {stall.waited:.0f}, other threads {stall.others_waited:.0f}"
+    others = f"other threads {stall.others_ran:.0f} and {stall.others_waited:.0f}"
+    parts = f"ran {stall.ran:.0f}, waited {stall.waited:.0f}, {others}"
     places = " | ".join(stall.places[:PLACES_TOLD])
     return f"  held {stall.held:.0f} ms: {parts}, collector {stall.collected:.0f}: {places}"
 
