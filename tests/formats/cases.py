@@ -521,7 +521,7 @@ def state_after(machine: StoreMachine, *commands: StoreCommand, level: int = 1) 
     def told(of: StoreMachine) -> object:
         space = of.keyspaces[0]
         tables = of.sessions.frozen(), space.delays.all(), of.external.rows, of.external.counted()
-        return of.hash(), of.applied, of.offset, space.history.all(), *tables
+        return of.hash(), of.applied, of.offset, space.history.after(space.history.floor), *tables
 
     def state(encoded: bytes) -> object:
         other = StoreMachine()

@@ -245,7 +245,8 @@ class LockWorld:
 def whole_of(machine: StoreMachine) -> tuple[object, ...]:
     space, sessions = machine.keyspaces[0], machine.sessions
     tombstones = list(space.tombstones.items(b"", None))
-    history = (space.history.floor, space.history.all(), space.revision, space.fence_floor)
+    floor = space.history.floor
+    history = (floor, space.history.after(floor), space.revision, space.fence_floor)
     held = [space.held.of(id_) for id_ in (ONE, TWO)]
     ends = sorted(sessions.ended.values(), key=lambda ended: ended.session.id)
     return (

@@ -332,7 +332,8 @@ def whole_of(machine: StoreMachine) -> tuple[object, ...]:
         (client, row.generation, row.low_water, row.newest, sorted(row.answers.items()))
         for client, row in results.rows.items()
     ]
-    history = (space.history.floor, space.history.all(), space.revision, space.fence_floor)
+    floor = space.history.floor
+    history = (floor, space.history.after(floor), space.revision, space.fence_floor)
     return (
         *(machine.applied, machine.offset, machine.cluster_ms, list(items(space)), history),
         *(

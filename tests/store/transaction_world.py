@@ -139,5 +139,6 @@ def _whole(store: Store) -> object:
     held = [space.held.of(id_) for id_ in SESSIONS]
     rows = sorted((key, row.item.row, row.item.service_id) for key, row in machine.external.rows.items())
     ended = [(each.session.id, each.cause, each.keys) for each in machine.sessions.ended.values()]
-    changes = [(key, after is not None) for _revision, key, _before, after, *_ in space.history.all()]
+    every = space.history.after(space.history.floor)
+    changes = [(key, after is not None) for _revision, key, _before, after, *_ in every]
     return records, graves, held, rows, ended, sorted(space.delays.all()), changes

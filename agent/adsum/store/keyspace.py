@@ -115,15 +115,13 @@ class Keyspace:
     def put_all(self, puts: Sequence[tuple[bytes, KeyRecord]], origin: Origin) -> None:
         """In their order; at least one."""
         revision, via, wall_ms = origin.revision, origin.via, origin.wall_ms
-        changes: list[Change] = []
         for key, record in puts:
             before = self.table.put(key, record)
             if before is None and self.tombstones:
                 self._unbury(key)
-            changes.append((revision, key, before, record, via, wall_ms))
+            self.history.add((revision, key, before, record, via, wall_ms))
             self.table_sum.gathered.append((key, before, record))
             self._moved(key, before, record)
-        self.history.add_all(changes)
         self.revision = revision
 
     def delete(self, key: bytes, origin: Origin, fence: int = 0) -> None:
@@ -236,7 +234,7 @@ class Keyspace:
 
     def _forget_up_to(
         self, revision: int, blocks: Sequence[TableBlock[KeyRecord]]
-    ) -> list[TableBlock[Tombstone] | list[Change]]:
+    ) -> list[TableBlock[Tombstone] | Sequence[Change]]:
         """Of these blocks, too, no tombstones are kept. What was remembered, in handfuls."""
         tombstones = self.tombstones.cut(b"", None)
         self.tombstones_sum.cut(tombstones)

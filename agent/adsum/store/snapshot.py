@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import enum
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import add
 from struct import Struct as Layout
 from typing import Any, NamedTuple
@@ -69,7 +70,7 @@ class FrozenSpace(NamedTuple):
     table: FrozenTable[KeyRecord]
     tombstones: FrozenTable[Tombstone]
     trees: list[tuple[int, bytes]]
-    changes: list[Change]
+    changes: list[Sequence[Change]]  # in order
     delays: list[tuple[bytes, int]]
 
 
@@ -105,7 +106,7 @@ class StoreState(NamedTuple):
         spaces = [
             FrozenSpace(
                 *(space.name, space.revision, space.fence_floor, space.history.floor, space.table.freeze()),
-                *(space.tombstones.freeze(), space.trees.all(), space.history.all()),
+                *(space.tombstones.freeze(), space.trees.all(), space.history.frozen()),
                 space.delays.all(),
             )
             for space in self.keyspaces
@@ -157,9 +158,11 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
                     yield framed(kind, (block.keys[start:stop], block.entries[start:stop]))
         for start, stop in _parts([len(prefix) for _revision, prefix in space.trees]):
             yield framed(FrameKind.TREES, space.trees[start:stop])
-        for first in range(0, len(space.changes), ROWS_IN_FRAME):
-            changes = space.changes[first : first + ROWS_IN_FRAME]
-            undo = [(revision, key, before, via, ms) for revision, key, before, _after, via, ms in changes]
+        changes = _as_they_go(space.changes)
+        while undo := [
+            (revision, key, before, via, ms)
+            for revision, key, before, _after, via, ms in islice(changes, ROWS_IN_FRAME)
+        ]:
             sizes = [len(row[1]) + (row[2].bytes_total if row[2] is not None else 0) for row in undo]
             for start, stop in _parts(sizes):
                 yield framed(FrameKind.HISTORY, undo[start:stop])
@@ -178,6 +181,14 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
     if state.external_standing.generation:
         yield framed(FrameKind.EXTERNAL_STANDING, state.external_standing)
     yield framed(FrameKind.END, state.applied)
+
+
+def _as_they_go(handfuls: list[Sequence[Change]]) -> Iterator[Change]:
+    """In order, and each handful is let go of: of what the history has put out meanwhile this is the last
+    reference, and to free all of it at once would hold the interpreter for 50 ms."""
+    handfuls.reverse()
+    while handfuls:
+        yield from handfuls.pop()
 
 
 def _parts(sizes: list[int]) -> Iterator[tuple[int, int]]:
