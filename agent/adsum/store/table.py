@@ -3,7 +3,7 @@
 Blocks of at most 256 keys lie side by side, with the last key of each but the last in a list of their own: a
 key is found by two bisections, and no step touches all keys. A dict would rehash half a second at a million.
 Blocks are copied when they are first changed after `freeze`, so a frozen view costs two short lists and stays
-as it was.
+as it was. Their keys are copied only when one comes or goes: most writes change what stands under a key.
 
 Each block knows the newest revision among its entries, their highest fence and their bytes, so those of a
 range are read off whole blocks, and only the two at its ends are walked.
@@ -37,7 +37,7 @@ _newest_of = attrgetter("newest")
 
 
 class TableBlock(Generic[V]):
-    __slots__ = ("bytes", "entries", "era", "fence", "keys", "newest")
+    __slots__ = ("bytes", "entries", "era", "fence", "keys", "keys_era", "newest")
 
     def __init__(
         self, keys: list[bytes], entries: list[V], era: int, newest: int, fence: int, bytes_: int
@@ -45,6 +45,7 @@ class TableBlock(Generic[V]):
         self.keys = keys  # ascending, never empty in a table
         self.entries = entries  # one for each key
         self.era = era  # of the table when this copy was made: an older one belongs to a frozen view, too
+        self.keys_era = era  # the same of its keys
         self.newest = newest  # revision among the entries
         self.fence = fence  # the highest among them
         self.bytes = bytes_  # of keys and entries
@@ -177,6 +178,7 @@ class KeyTable(FrozenTable[V]):
             before, block.entries[place] = block.entries[place], entry
             self._grow(block, bytes_ - before.bytes_total)
             return before
+        keys = self._own_keys(block)
         keys.insert(place, key)
         block.entries.insert(place, entry)
         self._grow(block, bytes_ + len(key))
@@ -193,7 +195,7 @@ class KeyTable(FrozenTable[V]):
         block = self._own(number)
         place = bisect_left(block.keys, key)
         entry = block.entries.pop(place)
-        del block.keys[place]
+        del self._own_keys(block)[place]
         self._grow(block, -entry.bytes_total - len(key))
         self._count -= 1
         # Of a deleted tree all are as new, and so is the first that is left.
@@ -256,15 +258,23 @@ class KeyTable(FrozenTable[V]):
     # Inside.
 
     def _own(self, number: int) -> TableBlock[V]:
-        """This block, as a copy of ours if a frozen view has it, too."""
+        """This block, as a copy of ours if a frozen view has it, too; but for its keys."""
         block = self._blocks[number]
         if block.era != self._era:
+            keys_era = block.keys_era
             block = TableBlock(
-                block.keys[:], block.entries[:], self._era, block.newest, block.fence, block.bytes
+                block.keys, block.entries[:], self._era, block.newest, block.fence, block.bytes
             )
+            block.keys_era = keys_era
             self._blocks[number] = block
             self.copies += 1
         return block
+
+    def _own_keys(self, block: TableBlock[V]) -> list[bytes]:
+        """Those of a block of ours, to be changed."""
+        if block.keys_era != self._era:
+            block.keys, block.keys_era = block.keys[:], self._era
+        return block.keys
 
     def _grow(self, block: TableBlock[V], bytes_: int) -> None:
         block.bytes += bytes_
