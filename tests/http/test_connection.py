@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import math
 from collections.abc import AsyncGenerator
@@ -13,8 +14,9 @@ import trio
 from trio.testing import MockClock
 
 from adsum.http import connection
-from adsum.http.connection import http_date
+from adsum.http.connection import Connection, http_date
 from adsum.http.limits import HttpLimits
+from adsum.http.parser import RequestParser
 from adsum.http.request import ClientGone, Request
 from adsum.http.response import Body, Response, empty, json_body, text
 from tests.http.http_support import Client, Server, connected, get, request, request_of, running, until
@@ -64,6 +66,27 @@ async def test_a_connection_is_kept_and_each_answer_has_a_date() -> None:
             assert "connection" not in answer.headers
         assert server.counters.requests["GET"][2] == 3
         assert server.counters.connections_accepted == 1
+
+
+async def test_what_a_closed_connection_held_goes_without_the_collector() -> None:
+    """A server keeps its store from it now and then (`servers/collector.py`), with all that lives then."""
+    async with running(echo) as server:
+        gc.collect()
+        gc.disable()
+        try:
+            async with connected(server) as client:
+                for _ in range(3):
+                    await client.ask(get("/"))
+                assert living(Connection) == 1
+                await client.send(request("PUT", "/", body=b"a")[:-1])
+            await until_all_closed(server)
+            assert living(Connection) == living(RequestParser) == living(Request) == 0
+        finally:
+            gc.enable()
+
+
+def living(kind: type) -> int:
+    return sum(isinstance(each, kind) for each in gc.get_objects())
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from adsum.kv import KeyRecord, StoreOutcome
 from adsum.session import SessionBehavior
 from adsum.store.commands import Put, RunTransaction
+from adsum.store.entry_operations import PlannedEntries
+from adsum.store.transactions import PlannedTransaction
 from adsum.transactions import (
     KeyOperation,
     KeyOperationVerb,
@@ -378,3 +381,17 @@ def test_servers_count_alike_what_a_session_holds_when_a_large_tree_went(
     assert told(other, *locks).errors == []
     assert told(store, *locks).errors == []
     assert store.machine.hash() == other.machine.hash()
+
+
+def test_nothing_of_a_transaction_is_left_to_the_collector() -> None:
+    """A server keeps its store from it now and then (`servers/collector.py`), with all that lives then."""
+    store = Store()
+    gc.collect()
+    gc.disable()
+    try:
+        told(store, Operation(SET, b"a", b"1"), Operation(DELETE_TREE, b"b/"), Operation(TREE, b""))
+        told(store, Operation(SET, b"a", b"2"), Operation(GET, b"missing"))
+        planned = [each for each in gc.get_objects() if isinstance(each, PlannedTransaction | PlannedEntries)]
+        assert planned == []
+    finally:
+        gc.enable()

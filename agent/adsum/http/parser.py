@@ -149,8 +149,11 @@ class RequestParser:
         self._hold(-len(request.body))
 
     def close(self) -> None:
+        """What points back at us, or at who reads for us, is let go of, so that nobody has to look for it."""
         self._hold(-self.held_bytes)
-        self._drop_parser()  # it points back at us
+        self._drop_parser()
+        self.requests.clear()
+        del self._client
 
     def rest(self) -> None:
         """A connection that is parked between two requests needs no parser: a tenth of what it holds."""

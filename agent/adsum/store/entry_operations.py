@@ -65,6 +65,11 @@ class PlannedEntries:
             self._delete(item)
         return []
 
+    def take_changes(self) -> list[Callable[[], bool]]:
+        """Of the last operation, once, as those of a whole transaction."""
+        changes, self.changes = self.changes, []
+        return changes
+
     # Inside.
 
     def _found(self, item: ExternalItem) -> ExternalItem | None:

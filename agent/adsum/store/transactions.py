@@ -60,12 +60,13 @@ def run(
         return machine.refused(TOO_MANY, space.revision)
     planned = PlannedTransaction(machine, origin, command.operations)
     told = planned.plan()
+    changes = planned.take_changes()
     extras = AnswerExtras(transaction=encode_answer(told))
     if told.errors:
         return StoreAnswer(StoreOutcome.CONFLICT, space.revision, machine.applied, extras=extras)
-    if planned.changes:
+    if changes:
         machine.is_changing = True
-        for change in planned.changes:
+        for change in changes:
             change()
     revision = origin.revision if planned.has_changed else space.revision
     return StoreAnswer(StoreOutcome.DONE, revision, machine.applied, planned.keys_changed, extras=extras)
@@ -106,6 +107,11 @@ class PlannedTransaction:
                 errors.append(OperationError(place, str(error)))
         return TransactionAnswer([] if errors else results, errors)
 
+    def take_changes(self) -> list[Callable[[], None]]:
+        """Once: they refer to this, and what refers to itself stays until Python's collector finds it."""
+        changes, self.changes = self.changes, []
+        return changes
+
     # Operations.
 
     def _results_of(self, operation: Operation) -> list[Result]:
@@ -132,7 +138,7 @@ class PlannedTransaction:
             if session.id not in self._ended:
                 self._ended[session.id] = None
                 self._keys.end(session, locks.delay_ms_of(session))
-        for change in self._entries.changes:
+        for change in self._entries.take_changes():
             self._will(partial(self._change_entry, change))
         return [*results]
 
