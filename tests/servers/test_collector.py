@@ -14,25 +14,43 @@ def thawed() -> Iterator[None]:
     gc.unfreeze()
 
 
-def frozen_by(kept: KeptFromCollector, keys: int) -> bool:
+def is_frozen_by(kept: KeptFromCollector, applied: int, keys: int, copies: int = 0) -> bool:
     before = gc.get_freeze_count()
     block = [object()]  # as one of the table's, which the collector would look at
-    kept.changed(keys, 0)
+    kept.changed(applied, keys, copies)
     return gc.get_freeze_count() > before and block not in gc.get_objects()
+
+
+def is_looked_at_by(kept: KeptFromCollector, applied: int, copies: int) -> bool:
+    block = [object()]
+    kept.changed(applied, 100, copies)
+    return all(each is not block for each in gc.get_objects(generation=0))
 
 
 def test_a_store_is_kept_from_the_collector_each_time_it_has_grown_by_a_quarter() -> None:
     kept = KeptFromCollector()
     sizes = [9_999, 10_000, 12_499, 12_500, 5_000, 15_624, 15_625]
-    assert [frozen_by(kept, keys) for keys in sizes] == [False, True, False, True, False, False, True]
+    assert [is_frozen_by(kept, 0, keys) for keys in sizes] == [False, True, False, True, False, False, True]
+
+
+def test_a_large_store_is_kept_from_it_each_time_that_many_blocks_were_copied() -> None:
+    kept = KeptFromCollector()
+    assert is_frozen_by(kept, 0, 10_000)
+    copies = [448, 512, 960, 1_024, 3]  # another table has 3
+    assert [is_frozen_by(kept, 0, 10_000, each) for each in copies] == [False, True, False, True, True]
+    assert not is_frozen_by(KeptFromCollector(), 0, 9_999, 5_000)
 
 
 def test_copied_blocks_are_looked_at_while_they_are_few() -> None:
     """Python looks at the young when more were made than freed, and here each copy frees a block."""
     kept = KeptFromCollector()
-    young: list[bool] = []
-    for copies in (255, 256, 300, 511, 512, 3, 258):
-        block = [object()]
-        kept.changed(100, copies)
-        young.append(any(each is block for each in gc.get_objects(generation=0)))
-    assert young == [True, False, True, True, False, False, True]  # another table has 3
+    copies = (63, 64, 70, 127, 128, 3, 67)  # another table has 3
+    looked_at = [is_looked_at_by(kept, 0, each) for each in copies]
+    assert looked_at == [False, True, False, False, True, True, True]
+
+
+def test_the_young_are_looked_at_each_thousand_entries() -> None:
+    """Each change puts an old one out of the history, so that Python's count of the young stays as it is."""
+    kept = KeptFromCollector()
+    looked_at = [is_looked_at_by(kept, applied, 0) for applied in (999, 1_000, 1_999, 2_000)]
+    assert looked_at == [False, True, False, True]

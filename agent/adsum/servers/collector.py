@@ -2,12 +2,13 @@
 looks at old objects: 44 ms for a million keys, during which nobody is answered.
 
 The table's blocks have no cycles, so nothing is lost by never looking at them. What else lives at that moment
-is never looked at again either: that is why the young are looked at first, and why it is not done more often
-than the table grows by a quarter.
+is never looked at again either: that is why the young are looked at first, and why requests and connections
+make no cycles (`tests/servers/test_collector.py`).
 
-While a snapshot is written, blocks are copied and as many are freed, so Python's own count of what is young
-stays low: of a million keys all blocks would be looked at in one go. So they are looked at while they are
-few.
+Python's own count of what is young is of objects that were made and not freed. Where each change puts an old
+one out of the history, and each block that is copied while a snapshot is written frees one, the count stays
+low while the young become tens of thousands, and all are looked at in one go. So they are looked at here
+while they are few, and blocks are kept from it for good before they are many.
 """
 
 from __future__ import annotations
@@ -15,20 +16,28 @@ from __future__ import annotations
 import gc
 
 KEYS_MIN = 10_000  # fewer are walked in half a millisecond
-COPIES_AT_ONCE = 256  # blocks, of up to 256 keys: some two milliseconds
+COPIES_AT_ONCE = 64  # blocks, of up to 256 keys: four milliseconds where they lie all over the memory
+COPIES_KEPT = 512  # before they are kept from it
+ENTRIES_AT_ONCE = 1_000  # applied; one makes some five young objects
 
 
 class KeptFromCollector:
     def __init__(self) -> None:
-        self._keys = 0  # when it was done last
+        self._keys = 0  # when the table was found grown last
         self._copies = 0  # of blocks, that were looked at
+        self._copies_kept = 0  # of those, from the collector
+        self._applied = 0  # entries, when the young were looked at last
 
-    def changed(self, keys: int, copies: int) -> None:
+    def changed(self, applied: int, keys: int, copies: int) -> None:
         """`copies` of blocks since the table was made; a restored one is another."""
         is_larger = keys >= max(KEYS_MIN, self._keys + self._keys // 4)
-        if is_larger or not 0 <= copies - self._copies < COPIES_AT_ONCE:
-            self._copies = copies
+        are_copied = not 0 <= copies - self._copies < COPIES_AT_ONCE
+        if is_larger or are_copied or applied - self._applied >= ENTRIES_AT_ONCE:
+            self._applied, self._copies = applied, copies
             gc.collect(1)
         if is_larger:
             self._keys = keys
+        is_copied = keys >= KEYS_MIN and not 0 <= self._copies - self._copies_kept < COPIES_KEPT
+        if is_larger or is_copied:
+            self._copies_kept = self._copies
             gc.freeze()
