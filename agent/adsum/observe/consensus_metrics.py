@@ -121,16 +121,14 @@ def _followers(sources: Sources) -> Labelled:
 
 
 def silences_s(sources: Sources) -> dict[str, float]:
-    """How long ago each follower was heard; a member that never was is not in it."""
+    """How long ago each follower was heard; of one that never was, how long this server leads."""
     driver = sources.consensus.driver()
     if driver is None or not driver.is_leader:
         return {}
-    me, silences_ns = driver.core.raft.replica.me.node, driver.silences_ns()
+    me, silences_ns, leads_ns = driver.core.raft.replica.me.node, driver.silences_ns(), driver.leads_for_ns()
     nodes = {each.node for each in driver.core.raft.replica.configuration.members()} - {me}
     return {
-        sources.consensus.name_of(node): silences_ns[node] / SECOND
-        for node in sorted(nodes)
-        if node in silences_ns
+        sources.consensus.name_of(node): silences_ns.get(node, leads_ns) / SECOND for node in sorted(nodes)
     }
 
 
@@ -287,7 +285,7 @@ CONSENSUS = table(
     gauge("adsum_raft_failure_tolerance", leader_only(failure_tolerance)),
     "Entries that a server lacks on its disk; told by the leader only.",
     gauge("adsum_raft_follower_lag_entries{node}", _followers),
-    "How long ago the leader heard of a server; told by the leader only.",
+    "How long ago the leader heard of a server, or began to lead if it never did; told by the leader only.",
     gauge("adsum_raft_follower_silent_seconds{node}", _silent),
     # The log.
     "The newest entry of the log here.",

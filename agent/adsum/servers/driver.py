@@ -118,6 +118,9 @@ class Driver:
         self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.CancelScope()
         self.leader_since_ms = 0  # wall clock, when the present leader was seen to lead; 0 without one
+        self._leader_since_ns = (
+            self._round_now.monotonic_ns
+        )  # the same on the other clock; or since there is none
         self._seen_leader: MemberId | None = None
         self._performing = self._performers()
 
@@ -211,6 +214,10 @@ class Driver:
         """How long ago each other server was heard."""
         now_ns = self._now().monotonic_ns
         return {node: now_ns - heard_ns for node, heard_ns in self._heard_ns.items()}
+
+    def leads_for_ns(self) -> int:
+        """How long the present leader was seen to lead."""
+        return self._now().monotonic_ns - self._leader_since_ns
 
     async def changed(self) -> None:
         """Until the role, the leader, the term, or what is applied is another than now."""
@@ -379,8 +386,9 @@ class Driver:
 
     def _tell_turn(self, effect: effects.Turned) -> None:
         if effect.leader != self._seen_leader:
-            self._seen_leader = effect.leader
-            self.leader_since_ms = self._now().wall_ms if effect.leader is not None else 0
+            now, self._seen_leader = self._now(), effect.leader
+            self.leader_since_ms = now.wall_ms if effect.leader is not None else 0
+            self._leader_since_ns = now.monotonic_ns
         self._follower.turned(effect)
         self._tell_change()
 
