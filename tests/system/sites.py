@@ -73,14 +73,14 @@ def joined(places: list[Place]) -> list[str]:
 
 
 @contextmanager
-def site(servers: int) -> Iterator[Site]:
-    """So many servers, named s1 and so on, and a client agent."""
+def site(servers: int, **config: object) -> Iterator[Site]:
+    """So many servers of this configuration, named s1 and so on, and a client agent."""
     places = loopbacks(servers + 1)
     with emptied(Cluster(adsum_program())) as cluster:
         made = Site(cluster, places[1:])
         made.add("client", places[0])
         for number, place in enumerate(made.places, 1):
-            made.add_server(f"s{number}", place, bootstrap_expect=servers)
+            made.add_server(f"s{number}", place, bootstrap_expect=servers, **config)
         made.wait_for_voters(*(f"s{number}" for number in range(1, servers + 1)))
         assert until(lambda: made.client.put("/v1/kv/ready")[0] == http.client.OK, within_s=ELECTED_S_MAX)
         yield made

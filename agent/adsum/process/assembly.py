@@ -162,8 +162,13 @@ class Assembly:
                 # Whether the end is announced as meant to be for good, or the agent is expected back.
                 config = self._agent.config
                 is_ended = number == signal.SIGTERM
-                self._leaves = config.leave_on_terminate if is_ended else not config.skip_leave_on_interrupt
-                log.info("caught %s: %s", name, "leaving" if self._leaves else "stopping")
+                leaves = config.leave_on_terminate if is_ended else not config.skip_leave_on_interrupt
+                why_not = _why_not_leave(self._agent) if leaves else ""
+                self._leaves = leaves and not why_not
+                if why_not:
+                    log.warning("caught %s: stopping without leaving, as %s", name, why_not)
+                else:
+                    log.info("caught %s: %s", name, "leaving" if leaves else "stopping")
                 self._ended.set()
 
     def _heed_hangup(self, nursery: trio.Nursery) -> None:
@@ -222,6 +227,12 @@ class Assembly:
 
 def _status(agent: RunningAgent) -> str:
     return f"{len(agent.own.services)} services, {len(agent.own.checks)} checks registered here"
+
+
+def _why_not_leave(agent: RunningAgent) -> str:
+    from adsum.api.leadership import why_not_leave
+
+    return why_not_leave(agent)
 
 
 def _running_agent() -> type[RunningAgent]:
