@@ -11,8 +11,9 @@ is a code and a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.msgpack import Encoder
 
 from adsum.dedup import DedupKey
@@ -30,12 +31,16 @@ PIECE_BYTES = 512 * 1024  # with one more record at its end, so at most twice as
 FOUND_BYTES_MAX = 512 * 1024 * 1024  # of one answer in all its pieces
 LEADER = "key.led-by."
 NODE_ID_BYTES = 16
+# The year 10889. Others cannot read a generation over 2^53, and the first write of a store names one.
+WALL_MS_MAX = 1 << 48
+
+WallMs = Annotated[int, Meta(ge=0, le=WALL_MS_MAX)]
 
 
 class ForwardedWrite(Struct, frozen=True, array_like=True):
     write: KeyWrite
     key: DedupKey
-    wall_ms: int  # where it was accepted
+    wall_ms: WallMs  # where it was accepted
     seen: int  # the newest revision that was known there then
 
 
@@ -47,7 +52,7 @@ class KeysPiece(Struct, frozen=True, array_like=True):
 class ForwardedChange(Struct, frozen=True, array_like=True):
     change: StoreChange
     key: DedupKey
-    wall_ms: int
+    wall_ms: WallMs
     seen: int
 
 

@@ -138,6 +138,19 @@ async def test_a_name_that_the_log_cannot_keep_is_refused(key: DedupKey) -> None
     assert server.calls.questions.counters.malformed == 1
 
 
+@pytest.mark.parametrize("wall_ms", [-1, 1 << 53])
+async def test_a_clock_that_no_host_has_is_refused(wall_ms: int) -> None:
+    """The first write of nodes without an agent names their generation by it, which others could not read."""
+    server = Server()
+    for body, method in (
+        (forwarded.encode(ForwardedWrite(PUT, KEY, wall_ms, 0)), "key.write"),
+        (forwarded.encode(ForwardedChange(SessionDestroy("s"), KEY, wall_ms, 0)), "store.change"),
+    ):
+        assert (await declined(server, method, body))[0] == "key.failed"
+    assert server.calls.questions.counters.malformed == 2
+    assert server.consensus.machine.applied == 0
+
+
 @pytest.mark.parametrize("method", ["key.write", "key.read", "key.more", "key.other"])
 async def test_what_makes_no_sense_is_refused(method: str) -> None:
     assert (await declined(Server(), method, b"\xc1"))[0] == "key.failed"
