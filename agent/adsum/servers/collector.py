@@ -32,7 +32,8 @@ class KeptFromCollector:
         """`copies` of blocks since the table was made; a restored one is another."""
         is_larger = keys >= max(KEYS_MIN, self._keys + self._keys // 4)
         are_copied = not 0 <= copies - self._copies < COPIES_AT_ONCE
-        if is_larger or are_copied or applied - self._applied >= ENTRIES_AT_ONCE:
+        are_applied = not 0 <= applied - self._applied < ENTRIES_AT_ONCE
+        if is_larger or are_copied or are_applied:
             self._applied, self._copies = applied, copies
             gc.collect(1)
         if is_larger:
