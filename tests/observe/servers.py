@@ -8,7 +8,7 @@ from random import Random
 
 from adsum.consensus.carrying import CarryCounters
 from adsum.consensus.core import ConsensusCore
-from adsum.consensus.effects import AskLeader, ConsensusEffect
+from adsum.consensus.effects import AskLeader, ConsensusEffect, Turned
 from adsum.consensus.settings import ServerSettings
 from adsum.net.introduction import Peer
 from adsum.net.places import PlaceCounters
@@ -119,6 +119,8 @@ class LeadingServer:
             if isinstance(effect, DiskJob):
                 report = log_jobs.done(effect, self.log, self.keys.machine.read)
                 self._do(self.core.report(self.now, report))
+            elif isinstance(effect, Turned):
+                self.driver._tell_turn(effect)
 
 
 def not_of_a_cluster_yet() -> ServerSource:

@@ -121,14 +121,17 @@ def _followers(sources: Sources) -> Labelled:
 
 
 def silences_s(sources: Sources) -> dict[str, float]:
-    """How long ago each follower was heard; of one that never was, how long this server leads."""
+    """How long ago each follower was heard. One that never was is in it since this server leads, unless it
+    became a member later."""
     driver = sources.consensus.driver()
     if driver is None or not driver.is_leader:
         return {}
-    me, silences_ns, leads_ns = driver.core.raft.replica.me.node, driver.silences_ns(), driver.leads_for_ns()
+    me, silences_ns = driver.core.raft.replica.me.node, {**driver.unheard_ns(), **driver.silences_ns()}
     nodes = {each.node for each in driver.core.raft.replica.configuration.members()} - {me}
     return {
-        sources.consensus.name_of(node): silences_ns.get(node, leads_ns) / SECOND for node in sorted(nodes)
+        sources.consensus.name_of(node): silences_ns[node] / SECOND
+        for node in sorted(nodes)
+        if node in silences_ns
     }
 
 

@@ -118,9 +118,8 @@ class Driver:
         self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.CancelScope()
         self.leader_since_ms = 0  # wall clock, when the present leader was seen to lead; 0 without one
-        self._leader_since_ns = (
-            self._round_now.monotonic_ns
-        )  # the same on the other clock; or since there is none
+        self._turned_ns = self._round_now.monotonic_ns  # when that was, or since when there is none
+        self._members_then: frozenset[str] = frozenset()
         self._seen_leader: MemberId | None = None
         self._performing = self._performers()
 
@@ -215,9 +214,11 @@ class Driver:
         now_ns = self._now().monotonic_ns
         return {node: now_ns - heard_ns for node, heard_ns in self._heard_ns.items()}
 
-    def leads_for_ns(self) -> int:
-        """How long the present leader was seen to lead."""
-        return self._now().monotonic_ns - self._leader_since_ns
+    def unheard_ns(self) -> dict[str, int]:
+        """For how long each has not been heard that never was, of those who were members when the present
+        leader was seen to lead."""
+        turned_ns = self._now().monotonic_ns - self._turned_ns
+        return {node: turned_ns for node in self._members_then if node not in self._heard_ns}
 
     async def changed(self) -> None:
         """Until the role, the leader, the term, or what is applied is another than now."""
@@ -388,7 +389,9 @@ class Driver:
         if effect.leader != self._seen_leader:
             now, self._seen_leader = self._now(), effect.leader
             self.leader_since_ms = now.wall_ms if effect.leader is not None else 0
-            self._leader_since_ns = now.monotonic_ns
+            self._turned_ns = now.monotonic_ns
+            members = self.core.raft.replica.configuration.members()
+            self._members_then = frozenset(each.node for each in members)
         self._follower.turned(effect)
         self._tell_change()
 
