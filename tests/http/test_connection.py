@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import gzip
 import math
+import socket
+import struct
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from email.utils import formatdate
@@ -22,6 +24,7 @@ from adsum.http.response import Body, Response, empty, json_body, text
 from tests.http.http_support import Client, Server, connected, get, request, request_of, running, until
 
 PATIENT_S = 20.0
+RESET = struct.pack("ii", 1, 0)  # instead of an orderly end
 PIPELINED = 40
 
 
@@ -79,6 +82,10 @@ async def test_what_a_closed_connection_held_goes_without_the_collector() -> Non
                     await client.ask(get("/"))
                 assert living(Connection) == 1
                 await client.send(request("PUT", "/", body=b"a")[:-1])
+            async with connected(server) as client:
+                await client.ask(get("/"))
+                assert isinstance(client.stream, trio.SocketStream)
+                client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             await until_all_closed(server)
             assert living(Connection) == living(RequestParser) == living(Request) == 0
         finally:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,7 @@ from trio.testing import MockClock
 
 from adsum.address import Address
 from adsum.net import call_frames
-from adsum.net.call_server import CallLimits, CallServer
+from adsum.net.call_server import CallLimits, CallServer, _BegunAnswer
 from adsum.net.calls import (
     BEAT_S,
     IDLE_S,
@@ -107,9 +108,9 @@ class Beginning(Hears):
                 answered(bytes(call_frames.BODY_BYTES_MAX + 1))
             case _:
                 self.waiting.append(answered)
-        return self._give_up
+        return partial(self._give_up, answered)
 
-    def _give_up(self) -> None:
+    def _give_up(self, _answered: object) -> None:
         self.given_up += 1
 
 
@@ -450,6 +451,27 @@ async def test_a_begun_call_that_is_given_up_is_given_up_at_the_other_end_and_ne
         fake.waiting[0](b"too late")
         assert await line.ask("echo", b"", timeout_s=5) == b""
         assert (outcomes, server.counters.cancelled, server.counters.in_flight) == ([], 1, 0)
+
+
+async def test_a_begun_call_that_is_over_goes_without_the_collector() -> None:
+    """A server keeps its store from it now and then (`servers/collector.py`), with all that lives then."""
+    fake = Beginning()
+    outcomes: list[bytes | CallError] = []
+    async with connected(fake) as (line, _server):
+        gc.collect()
+        gc.disable()
+        try:
+            for method in ("echo", "fault", "hang", "hang"):
+                call = line.begin(method, b"", outcomes.append, timeout_s=60)
+            await until(lambda: len(fake.waiting) == 2)
+            line.give_up(call)
+            await until(lambda: fake.given_up == 1)
+            fake.waiting[0](b"at last")
+            fake.waiting.clear()
+            await until(lambda: len(outcomes) == 3)
+            assert [each for each in gc.get_objects() if isinstance(each, _BegunAnswer)] == []
+        finally:
+            gc.enable()
 
 
 async def test_what_is_begun_is_given_up_when_its_caller_is_gone() -> None:

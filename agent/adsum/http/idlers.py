@@ -73,8 +73,12 @@ class Idlers:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(give_up)
-        if wait.error is not None:
-            raise wait.error
+        error, wait.error = wait.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame, and nobody would let go of either
         return wait.heard
 
     def send_soon(self, send: Callable[[bytes], None], payload: bytes) -> None:

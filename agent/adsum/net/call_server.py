@@ -134,6 +134,10 @@ class CallServer:
         log.debug("a connection for calls ended: %s", error)
 
 
+def _nothing() -> None:
+    pass
+
+
 class _BegunAnswer:
     """Called with the answer."""
 
@@ -144,7 +148,7 @@ class _BegunAnswer:
         self.ask = ask
         self.deadline_s = trio.current_time() + ask.timeout_ms / 1_000
         self.is_over = False
-        self.give_up: Callable[[], None]  # once it was begun
+        self.give_up = _nothing  # once it was begun, until it is over: what gives it up refers to this
 
     def __call__(self, outcome: bytes | Declined) -> None:
         if not self.is_over:
@@ -267,10 +271,12 @@ class _Connection:
     def _begin(self, ask: call_frames.AskFrame, begin: Begin) -> None:
         call = self._begun[ask.number] = _BegunAnswer(self, ask)
         try:
-            call.give_up = begin(self._peer, ask.method, ask.body, call)
+            give_up = begin(self._peer, ask.method, ask.body, call)
         except Exception as error:
             call(self._server.outcome_of_fault(error))
+            return
         if not call.is_over:
+            call.give_up = give_up
             self._watch_until(call.deadline_s)
 
     def answered(self, call: _BegunAnswer, outcome: bytes | Declined) -> None:
@@ -285,11 +291,12 @@ class _Connection:
 
     def _give_up(self, call: _BegunAnswer) -> None:
         if not call.is_over:
+            give_up = call.give_up
             self._forget(call)
-            call.give_up()
+            give_up()
 
     def _forget(self, call: _BegunAnswer) -> None:
-        call.is_over = True
+        call.is_over, call.give_up = True, _nothing
         del self._begun[call.ask.number]
         self._channel.share.free(len(call.ask.body))
         self._counters.in_flight -= 1
