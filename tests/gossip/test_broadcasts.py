@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from adsum.gossip.broadcasts import Broadcasts, Class, Queue
+from adsum.gossip.broadcasts import Broadcasts, Class, Queue, scale_of
 from adsum.gossip.recent_news import mark_of, marks_of
 
 
@@ -35,6 +35,18 @@ def test_the_catalog_is_told_half_as_often_but_some_times_at_least(*, is_marked:
             told += len(broadcasts.take(0, 1_000, members).carried)
             broadcasts.take_marks()
         assert told == times
+
+
+@pytest.mark.parametrize(("members", "times"), [(60, 4), (1_000, 4), (10_000, 5)])
+def test_what_a_flood_keeps_from_being_pushed_is_told_less_often(members: int, times: int) -> None:
+    broadcasts = Broadcasts(members_max=100, retransmit_mult=4)
+    queue = broadcasts.queues[Class.CATALOG]
+    queue.put(0, "a", b"delta", is_urgent=False, spared=queue.spared(scale_of(members)))
+    told = 0
+    while broadcasts:
+        told += len(broadcasts.take(0, 1_000, members).carried)
+        broadcasts.take_marks()
+    assert told == times
 
 
 def test_newer_news_about_one_subject_replaces_the_older_and_is_told_afresh() -> None:

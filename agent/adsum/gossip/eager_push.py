@@ -10,8 +10,9 @@ Accusations, what is long and not urgent, and what a comparison brought is not p
 where it arose, and name it as well.
 In a small cluster whoever has news pushes it to every member itself and says so: nobody need push it on.
 
-Pushes are paid for from an allowance of datagrams and bytes. Past it they come later and hold more each, and
-the ticks, which go on beside them, tell what is still waiting: under load news travels as it would without.
+Pushes are paid for from an allowance of datagrams and bytes, from which the ticks beside them are paid first.
+Past it they come later and hold more each, and the ticks tell what is still waiting: under load news travels
+as it would without.
 Membership goes first, then what is critical. Answers to those who ask are paid for in the same way; asking
 has an allowance of its own.
 """
@@ -31,10 +32,9 @@ from adsum.now import MILLISECOND, SECOND, Now
 
 PUSHED_BY_OWN = 8  # members, for what arose here: nobody else begins it
 ALL_MAX = 64  # members, up to which what arose here is pushed to all of them
-# Twenty changes a second in a cluster of any size are a hundred datagrams and 14 KB. Ticks send up to 20 KB.
-# At once: two changes that arise here in a cluster of 64, or twenty at a time in one of 40.
+# Twenty changes a second in a cluster of any size are a hundred datagrams. At once: two changes that arise
+# here in a cluster of 64, or twenty at a time in one of 40. For their bytes see `news_allowance`.
 DATAGRAMS_A_SECOND, DATAGRAMS_AT_ONCE = 200, 128
-BYTES_A_SECOND, BYTES_AT_ONCE = 24 * 1024, 64 * 1024
 ASK_AGAIN_NS = 20 * MILLISECOND
 # Datagrams. Members name what they have some fifteen times a second, and few name anything that is lacking.
 ASKS_A_SECOND, ASKS_AT_ONCE = 50, 100
@@ -45,7 +45,6 @@ class EagerPush:
     def __init__(self, shared: SharedState) -> None:
         self._shared = shared
         self._datagrams = Allowance(a_second=DATAGRAMS_A_SECOND, at_once=DATAGRAMS_AT_ONCE)
-        self._bytes = Allowance(a_second=BYTES_A_SECOND, at_once=BYTES_AT_ONCE)
         self._asks = Allowance(a_second=ASKS_A_SECOND, at_once=ASKS_AT_ONCE)
         self._listens_ns: int | None = None  # since when members have told it anything
         self._asked: dict[bytes, int] = {}  # marks that somebody was asked for, and when
@@ -72,12 +71,18 @@ class EagerPush:
     def _audience(self, now: Now, *, is_own: bool) -> tuple[list[Member], int]:
         """Whom the next datagram goes to; nobody when it cannot be paid for, or nobody is there."""
         roster, now_ns, few = self._shared.roster, now.monotonic_ns, self._shared.settings.push_nodes
-        if not self._bytes.is_left(now_ns):
+        if not self._bytes().is_left(now_ns):
             return [], 0
-        if is_own and roster.present <= ALL_MAX and self._datagrams.can_take(now_ns, roster.present):
+        if is_own and self._is_small() and self._datagrams.can_take(now_ns, roster.present):
             return roster.everybody(), PacketFlag.NOT_ON
         wanted = max(few, PUSHED_BY_OWN) if is_own else few
         return roster.pick(wanted) if self._datagrams.can_take(now_ns, wanted) else [], 0
+
+    def _is_small(self) -> bool:
+        return self._shared.roster.present <= ALL_MAX
+
+    def _bytes(self) -> Allowance:
+        return self._shared.allowance.of(is_small=self._is_small())
 
     def _send(
         self, now: Now, peers: list[Member], flags: int, entries: list[tuple[Class, QueuedBroadcast]]
@@ -98,14 +103,14 @@ class EagerPush:
         )
         size_bytes = shared.post([peer.profile.address for peer in peers], packet)
         self._datagrams.charge(now.monotonic_ns, len(peers))
-        self._bytes.charge(now.monotonic_ns, size_bytes)
+        shared.allowance.charge(now.monotonic_ns, size_bytes)
         shared.tally.pushes += len(peers)
 
     def _paid_again_ns(self, now_ns: int) -> int:
         """When the next datagram can be paid for."""
         self._shared.tally.pushes_put_off += 1
         datagrams_ns = self._datagrams.can_take_from_ns(PUSHED_BY_OWN)
-        bytes_ns = now_ns + self._bytes.left_in_ns(now_ns)
+        bytes_ns = now_ns + self._bytes().left_in_ns(now_ns)
         return max(now_ns + COALESCED_NS, datagrams_ns, bytes_ns)
 
     # What comes in.
@@ -164,12 +169,12 @@ class EagerPush:
                 carried.append(news.payload)
         if not claims and not carried:
             return  # it was named too long ago
-        if not (self._bytes.is_left(now_ns) and self._datagrams.take(now_ns)):
+        if not (self._bytes().is_left(now_ns) and self._datagrams.take(now_ns)):
             shared.tally.answers_refused += 1
             return
         packet = Packet(
             PacketKind.GOSSIP, flags=PacketFlag.NOT_ON, beat=shared.me.beat(now_ns), root=shared.root
         )
         packet = packet._replace(claims=claims, carried=carried, ages=bytes(told))
-        self._bytes.charge(now_ns, shared.post([source], packet))
+        shared.allowance.charge(now_ns, shared.post([source], packet))
         shared.tally.news_answered += len(claims) + len(carried)

@@ -24,6 +24,7 @@ from adsum.gossip.guard import Guard
 from adsum.gossip.health import Health
 from adsum.gossip.me import Me
 from adsum.gossip.members import Member, Roster
+from adsum.gossip.news_allowance import NewsAllowance
 from adsum.gossip.order import MemberStatus, Standing
 from adsum.gossip.recent_news import RecentNews, RecentPayload, mark_of
 from adsum.gossip.rtt import RoundTrips
@@ -85,6 +86,7 @@ class SharedState:
         self.fresh_own = FreshNews(self.broadcasts.queues)  # what arose here
         self.fresh_heard = FreshNews(self.broadcasts.queues)
         self.recent = RecentNews()
+        self.allowance = NewsAllowance()
         self.beats = Beats(settings.probe_interval_ns)
         self.vivaldi = Vivaldi(random)
         self.rtt = RoundTrips(self.vivaldi)
@@ -201,7 +203,12 @@ class SharedState:
         if telling is not None and not telling.is_told_on:
             return
         born_ns = self._born_ns(now, subject, telling)
-        entry = self.broadcasts.queues[kind].put(born_ns, subject, encoded, is_urgent=is_urgent)
+        is_compared = telling is not None and telling.is_sync
+        is_worth_it = is_urgent or len(encoded) <= PUSHED_BYTES_MAX
+        is_pushed = is_pushed and self.settings.push_nodes > 0 and is_worth_it and not is_compared
+        queue = self.broadcasts.queues[kind]
+        spared = queue.spared(scale_of(self.members)) if is_pushed else 0
+        entry = queue.put(born_ns, subject, encoded, is_urgent=is_urgent, spared=spared)
         heard = self.recent.get(entry.mark)
         if heard is not None and heard.payload != encoded:
             heard = None  # another of the same mark
@@ -209,9 +216,6 @@ class SharedState:
             is_claim = kind is not Class.CATALOG
             news = RecentPayload(entry.payload, born_ns, is_claim=is_claim)
             self.recent.add(now.monotonic_ns, entry.mark, news)
-        is_compared = telling is not None and telling.is_sync
-        is_worth_it = is_urgent or len(encoded) <= PUSHED_BYTES_MAX
-        is_pushed = is_pushed and self.settings.push_nodes > 0 and is_worth_it and not is_compared
         if is_pushed:
             about_me = self.me.short, (self.me.short, "restarting")
             is_mine = subject in about_me if kind is Class.MEMBERSHIP else not is_heard
@@ -312,7 +316,9 @@ class SharedState:
         packet = Packet(
             kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, told, have
         )
-        self.post([to], packet)
+        size_bytes = self.post([to], packet)
+        if claims or carried:
+            self.allowance.charge(now.monotonic_ns, size_bytes)
         return packet
 
     def room_bytes(self) -> int:
