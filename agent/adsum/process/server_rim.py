@@ -175,7 +175,7 @@ class ServerRim:
     def applied(self) -> None:
         self.keys.applied()
         table = self._machine.keyspaces[CONSUL].table
-        self._kept.changed(self._machine.applied, len(table), table.copies)
+        self._kept.changed(self._machine.applied, len(table), table.blocks_made)
         self.sessions.keeping.applied()
         assert self.server.driver is not None, "it has applied something"
         machine = self._machine

@@ -2,8 +2,9 @@
 looks at old objects: 44 ms for a million keys, during which nobody is answered.
 
 The table's blocks have no cycles, so nothing is lost by never looking at them. What else lives at that moment
-is never looked at again either: that is why all the rest is looked at first, and why requests, calls and
-connections make no cycles, as a test of each sees.
+is never looked at again either, be it garbage or not: that is why the young are looked at first, and why
+requests, calls and connections make no cycles, as a test of each sees. To look at all of the rest would take
+as long as the blocks do: requests that are known are kept by the ten thousand.
 
 Python's own count of what is young is of objects that were made and not freed. Where each change puts an old
 one out of the history, and each block that is copied while a snapshot is written frees one, the count stays
@@ -16,31 +17,24 @@ from __future__ import annotations
 import gc
 
 KEYS_MIN = 10_000  # fewer are walked in half a millisecond
-COPIES_AT_ONCE = 64  # blocks, of up to 256 keys: four milliseconds where they lie all over the memory
-COPIES_KEPT = 256  # before they are kept from it
+BLOCKS_AT_ONCE = 64  # of up to 256 keys: four milliseconds where they lie all over the memory
+BLOCKS_KEPT = 256  # before they are kept from it
 ENTRIES_AT_ONCE = 1_000  # applied; one makes some five young objects
 
 
 class KeptFromCollector:
     def __init__(self) -> None:
-        self._keys = 0  # when the table was found grown last
-        self._copies = 0  # of blocks, that were looked at
-        self._copies_kept = 0  # of those, from the collector
         self._applied = 0  # entries, when the young were looked at last
+        self._made = 0  # blocks, at that time
+        self._kept = 0  # of those, from the collector
 
-    def changed(self, applied: int, keys: int, copies: int) -> None:
-        """`copies` of blocks since the table was made; a restored one is another."""
-        is_larger = keys >= max(KEYS_MIN, self._keys + self._keys // 4)
-        are_copied = not 0 <= copies - self._copies < COPIES_AT_ONCE
-        are_applied = not 0 <= applied - self._applied < ENTRIES_AT_ONCE
-        if not (is_larger or are_copied or are_applied):
+    def changed(self, applied: int, keys: int, made: int) -> None:
+        """`made`, new or copied, since the table was; a restored one is another."""
+        are_new = not 0 <= made - self._made < BLOCKS_AT_ONCE
+        if not are_new and 0 <= applied - self._applied < ENTRIES_AT_ONCE:
             return
-        self._applied, self._copies = applied, copies
-        if is_larger:
-            self._keys = keys
-        if is_larger or (keys >= KEYS_MIN and not 0 <= copies - self._copies_kept < COPIES_KEPT):
-            self._copies_kept = copies
-            gc.collect()
+        self._applied, self._made = applied, made
+        gc.collect(1)
+        if keys >= KEYS_MIN and not 0 <= made - self._kept < BLOCKS_KEPT:
+            self._kept = made
             gc.freeze()
-        else:
-            gc.collect(1)

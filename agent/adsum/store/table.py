@@ -155,7 +155,7 @@ class FrozenTable(Generic[V]):
 class KeyTable(FrozenTable[V]):
     def __init__(self) -> None:
         super().__init__([], [], 0, 0)
-        self.copies = 0  # of blocks that a frozen view has, too
+        self.blocks_made = 0  # new ones, and copies of those that a frozen view has, too
         self._era = 0
 
     def freeze(self) -> FrozenTable[V]:
@@ -267,7 +267,7 @@ class KeyTable(FrozenTable[V]):
             )
             block.keys_era = keys_era
             self._blocks[number] = block
-            self.copies += 1
+            self.blocks_made += 1
         return block
 
     def _own_keys(self, block: TableBlock[V]) -> list[bytes]:
@@ -309,6 +309,7 @@ class KeyTable(FrozenTable[V]):
         newest = max([entry.modify for entry in entries])
         fence = max([entry.fence for entry in entries])
         bytes_ = sum(map(len, keys)) + sum([entry.bytes_total for entry in entries])
+        self.blocks_made += 1
         return TableBlock(keys, entries, self._era, newest, fence, bytes_)
 
 
