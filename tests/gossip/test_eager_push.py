@@ -142,7 +142,7 @@ def test_in_time_the_allowance_pushes_what_a_flood_left_behind_with_more_in_each
     stage = quiet(*MANY)
     for number in range(200):
         stage.command(Carry(number, b"%04d" % number * 100))
-    stage.run_for(40 * SECOND)
+    stage.run_for(30 * SECOND)
     assert stage.core._shared.fresh_own.tier == len(TIERS)
 
 

@@ -133,7 +133,7 @@ def test_the_leader_tells_what_each_follower_lacks_and_when_it_was_heard() -> No
 
 
 def test_a_follower_that_a_new_leader_never_heard_is_silent_since_it_leads() -> None:
-    """Else nobody is told of a server that went together with the leader before this one."""
+    """A server may have failed at the same moment as the previous leader, and has to show in the metrics."""
     server = LeadingServer()
     server.pass_ms(70_000)
     assert shown(server.source)['adsum_raft_follower_silent_seconds{node="name of n2"}'] == 70

@@ -229,7 +229,7 @@ class Broadcasts:
         self._catalog = Queue(
             entries_max=8_192,
             mult=max(1, retransmit_mult // 2),
-            pushed_mult=max(1, retransmit_mult // 4),
+            pushed_mult=max(1, retransmit_mult // 4),  # half as often: see `spared`
             told_min=CATALOG_TOLD_MARKED_MIN if is_marked else CATALOG_TOLD_MIN,
             rest_told=1,
             marked_ticks=catalog_marked,

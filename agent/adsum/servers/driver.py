@@ -119,7 +119,7 @@ class Driver:
         self._timer = trio.CancelScope()
         self.leader_since_ms = 0  # wall clock, when the present leader was seen to lead; 0 without one
         self._turned_ns = self._round_now.monotonic_ns  # when that was, or since when there is none
-        self._members_then: frozenset[str] = frozenset()
+        self._members_then: frozenset[str] = frozenset()  # nodes
         self._seen_leader: MemberId | None = None
         self._performing = self._performers()
 
